@@ -18,7 +18,7 @@ OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]
 # Golden files are compared here, never written: that is what `make record` is for.
 COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
 
-.PHONY: help demo test record oldest prove check format lint types layers bench reproduce speed fidelity install clean
+.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,8 +51,10 @@ oldest: ## Unit tests and properties with the oldest releases that setup.cfg all
 prove: $(STAMP) ## The long proofs, on a real Slurm and in simulations (writes docs/proofs.md), and all properties with new examples
 	$(COMPARED)
 	@$(BIN)/python -m slurm_fair.lab --packages-only
-	$(BIN)/python -m tests.prove $(PROVE_ARGS)
-	$(BIN)/python -m pytest $(PROVE_ARGS) --new-examples tests/unit tests/properties
+	@failed=0; \
+	$(BIN)/python -m tests.prove $(PROVE_ARGS) || failed=$$?; \
+	$(BIN)/python -m pytest $(PROVE_ARGS) --new-examples tests/unit tests/properties || failed=$$?; \
+	exit $$failed
 
 check: lint types layers ## What a change must pass before its tests: format, lint, types, layers
 
@@ -79,6 +81,9 @@ bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py and estim
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
 	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
+
+reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the virtual cluster; writes docs/reproduction-hops.md
+	$(BIN)/python benchmarks/reproduce_hops.py --write docs/reproduction-hops.md
 
 speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md

@@ -9,12 +9,17 @@ import argparse
 import json
 import platform
 import resource
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.model import (
     JobAccounts,
     JobState,
@@ -42,7 +47,7 @@ CASES = ("cold", "expired")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure each case and print the table."""
     args = _arguments()
     rows = [row for seed in args.seeds for case in args.cases for row in _measure(args, case, seed)]
     document = {"name": "astraea", "machine": f"{platform.machine()}, Python {platform.python_version()}"}
@@ -62,12 +67,12 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=100_000, help="waiting jobs")
-    parser.add_argument("--gpus", type=int, default=100_000)
-    parser.add_argument("--tenants", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--repeat", type=int, default=3)
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--jobs", type=arguments.count, default=100_000, help="waiting jobs")
+    parser.add_argument("--gpus", type=arguments.count, default=100_000)
+    parser.add_argument("--tenants", type=arguments.count, default=1000)
+    parser.add_argument("--seeds", type=arguments.whole, nargs="+", default=[0])
+    parser.add_argument("--repeat", type=arguments.count, default=3)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
@@ -151,7 +156,7 @@ def _gangs_of(held: Placement, running: int) -> Ints:
 def _jobs(gang: Ints, owner: Ints, running: int, rng: np.random.Generator) -> JobTable:
     count = len(gang)
     columns: dict[str, Any] = {
-        name: np.zeros(count, dtype=column.dtype) for name, column in JobTable.empty()._arrays().items()
+        name: np.zeros(count, dtype=column.dtype) for name, column in JobTable.none()._arrays().items()
     }
     columns.update(
         key=pack_keys(np.arange(1, count + 1), np.full(count, -1)),

@@ -1,4 +1,4 @@
-"""How a real Slurm with many waiting jobs is adopted, renewed and switched: seconds of the controller's ticks.
+"""Seconds of the controller's ticks that adopt, renew and switch the jobs of a real Slurm with many that wait.
 
 Brings up a private Slurm, fills its GPUs, and lets thousands of one-GPU jobs wait, about half of them in arrays.
 Then the controller's own tick runs beside it, and every tick is timed with its journal.
@@ -6,10 +6,10 @@ Then the controller's own tick runs beside it, and every tick is timed with its 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.config import Config, from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.lab.spec import SCHEDULER
@@ -72,8 +75,8 @@ class Cpu(NamedTuple):
 
 
 @dataclass(slots=True)
-class Turn:
-    """One tick."""
+class TickFigures:
+    """One tick of the controller and its figures."""
 
     began: float
     wall: float
@@ -99,7 +102,7 @@ class Bench:
     config: Config
     slurmctld: int  # its process
     told: bool = False  # print each tick that acts
-    turns: list[Turn] = field(default_factory=list)
+    ticks: list[TickFigures] = field(default_factory=list)
 
     def run(self, seconds: float) -> None:
         """Tick as the daemon does for so long."""
@@ -114,9 +117,9 @@ class Bench:
             began, before = clock.now(), Cpu.now(self.slurmctld)
             done = tick(cluster, clock, journal, rules, standing, Stopwatch(time.monotonic))
             wall, standing = clock.now() - began, done.standing
-            self.turns.append(_turn(done, began, wall, Cpu.now(self.slurmctld).since(before)))
-            if self.told and self.turns[-1].acts:
-                print(self.turns[-1], flush=True)
+            self.ticks.append(_figures(done, began, wall, Cpu.now(self.slurmctld).since(before)))
+            if self.told and self.ticks[-1].acts:
+                print(self.ticks[-1], flush=True)
             record = done.record
             breath = 2 * (look_seconds(record, wall) if record else wall)
             left = record is not None and gates_left(record)
@@ -124,14 +127,14 @@ class Bench:
         journal.close()
 
     def figures(self) -> Iterator[tuple[str, object]]:
-        """What it came to."""
-        first = self.turns[0]
-        shut = next((turn for turn in self.turns if not turn.unshut), self.turns[-1])
+        """Names and values of all that was measured."""
+        first = self.ticks[0]
+        shut = next((each for each in self.ticks if not each.unshut), self.ticks[-1])
         yield "first look, s", round(first.seconds["observe"], 2)
         yield "first adoption, s", round(shut.began + shut.wall - first.began, 2)
-        yield "longest tick, s", round(max(turn.wall for turn in self.turns), 2)
+        yield "longest tick, s", round(max(each.wall for each in self.ticks), 2)
         yield "longest tick after the adoption, s", round(self._longest_after(shut), 2)
-        quiet = [turn.wall for turn in self.turns if not turn.acts]
+        quiet = [each.wall for each in self.ticks if not each.acts]
         yield "quiet tick p50, s", round(float(np.median(quiet)), 3) if quiet else None
         for number, boundary in enumerate(self._boundaries(), 1):
             yield f"switches {number}", boundary
@@ -147,47 +150,47 @@ class Bench:
             ", ".join(f"{load:.0f}" for load in loads),
         ]  # fmt: skip
         parts = {
-            "adoption": self._turns_until_shut(),
+            "adoption": self._ticks_until_shut(),
             "one tick with renewals (mean)": self._with_only("close"),
-            "requests": [turn for turn in self.turns if turn.acts["ask done"] >= FULL],
-            "requeues": [turn for turn in self.turns if turn.acts["requeue done"] >= FULL],
-            "opens": [turn for turn in self.turns if turn.acts["open done"] >= FULL],
-            "quiet tick": [turn for turn in self.turns if not turn.acts],
+            "requests": [each for each in self.ticks if each.acts["ask done"] >= FULL],
+            "requeues": [each for each in self.ticks if each.acts["requeue done"] >= FULL],
+            "opens": [each for each in self.ticks if each.acts["open done"] >= FULL],
+            "quiet tick": [each for each in self.ticks if not each.acts],
         }
         lines = [_row(*cells), ""]
-        for name, turns in parts.items():
-            share = 1 if name == "adoption" else max(len(turns), 1)
-            cpu = Cpu(*(sum(column) / share for column in zip(*(turn.cpu for turn in turns), strict=True)))
-            wall = sum(turn.wall for turn in turns) / share
-            gates = sum(turn.acts["close done"] for turn in turns) / share
-            lines += [_row(f"{waiting:,}", name, f"{gates:.0f}", cpu, f"{wall:.2f}")] if turns else []
+        for name, ticks in parts.items():
+            share = 1 if name == "adoption" else max(len(ticks), 1)
+            cpu = Cpu(*(sum(column) / share for column in zip(*(each.cpu for each in ticks), strict=True)))
+            wall = sum(each.wall for each in ticks) / share
+            gates = sum(each.acts["close done"] for each in ticks) / share
+            lines += [_row(f"{waiting:,}", name, f"{gates:.0f}", cpu, f"{wall:.2f}")] if ticks else []
         return "\n".join(lines)
 
-    def _turns_until_shut(self) -> list[Turn]:
-        last = next((at for at, turn in enumerate(self.turns) if not turn.unshut), len(self.turns) - 1)
-        return self.turns[: last + 1]
+    def _ticks_until_shut(self) -> list[TickFigures]:
+        last = next((at for at, each in enumerate(self.ticks) if not each.unshut), len(self.ticks) - 1)
+        return self.ticks[: last + 1]
 
-    def _with_only(self, verb: str) -> list[Turn]:
+    def _with_only(self, verb: str) -> list[TickFigures]:
         """Ticks after the adoption that did nothing but this."""
-        after = self.turns[len(self._turns_until_shut()) :]
+        after = self.ticks[len(self._ticks_until_shut()) :]
         others = [f"{other} done" for other in VERBS - {verb}]
         return [t for t in after if t.acts[f"{verb} done"] and not any(t.acts[other] for other in others)]
 
-    def _longest_after(self, shut: Turn) -> float:
-        return max((turn.wall for turn in self.turns if turn.began > shut.began), default=0.0)
+    def _longest_after(self, shut: TickFigures) -> float:
+        return max((each.wall for each in self.ticks if each.began > shut.began), default=0.0)
 
     def _boundaries(self) -> list[dict[str, float]]:
         """From each round of requests to the last gate that was opened before the next."""
-        asks = [at for at, turn in enumerate(self.turns) if turn.acts["ask done"]]
+        asks = [at for at, each in enumerate(self.ticks) if each.acts["ask done"]]
         firsts = [at for at in asks if not any(before in asks for before in range(at - 5, at))]
         found = []
-        for at, following in zip(firsts, [*firsts, len(self.turns)][1:], strict=True):
-            turns = self.turns[at:following]
-            opens = [turn for turn in turns if turn.acts["open done"]]
+        for at, following in zip(firsts, [*firsts, len(self.ticks)][1:], strict=True):
+            ticks = self.ticks[at:following]
+            opens = [each for each in ticks if each.acts["open done"]]
             if opens:
-                seconds = opens[-1].began + opens[-1].wall - turns[0].began
+                seconds = opens[-1].began + opens[-1].wall - ticks[0].began
                 counts = {
-                    verb: sum(turn.acts[f"{verb} done"] for turn in turns)
+                    verb: sum(each.acts[f"{verb} done"] for each in ticks)
                     for verb in ("ask", "requeue", "open")
                 }
                 found.append({**counts, "seconds": round(seconds, 2)})
@@ -198,7 +201,7 @@ def _row(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _turn(done: TickDone, began: float, wall: float, cpu: Cpu) -> Turn:
+def _figures(done: TickDone, began: float, wall: float, cpu: Cpu) -> TickFigures:
     record = done.record
     if record is None:
         raise SystemExit(f"blind: {done.blind}")
@@ -209,7 +212,7 @@ def _turn(done: TickDone, began: float, wall: float, cpu: Cpu) -> Turn:
     }
     free = waits & ~(jobs.gated & np.isfinite(jobs.gate_until)) & ~np.isin(jobs.record, list(closed))
     acts = Counter(f"{o.action.verb.value} {o.result.value}" for o in record.outcomes)
-    return Turn(began, wall, dict(record.seconds), acts, int(free.sum()), cpu, record.guard)
+    return TickFigures(began, wall, dict(record.seconds), acts, int(free.sum()), cpu, record.guard)
 
 
 def fill(lab: Lab, waiting: int) -> int:
@@ -249,10 +252,10 @@ def fill(lab: Lab, waiting: int) -> int:
 
 def main() -> None:
     """One line of JSON a figure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--waiting", type=int, default=10_000)
-    parser.add_argument("--term", type=float, default=60.0)
-    parser.add_argument("--seconds", type=float, default=150.0)
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--waiting", type=arguments.count, default=10_000)
+    parser.add_argument("--term", type=arguments.number, default=60.0)
+    parser.add_argument("--seconds", type=arguments.number, default=150.0)
     parser.add_argument("--turns", action="store_true", help="print each tick that acts")
     parser.add_argument("--scheduler", default="", help="more words of SchedulerParameters")
     options = parser.parse_args()

@@ -9,12 +9,12 @@ off than wanted.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
 import os
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,9 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.throughput import (
     ANY_NODE,
@@ -163,7 +166,7 @@ def links_by_others(table: dict[tuple[str, str], Rows], name: str, gpu_type: str
 
 @dataclass(frozen=True)
 class Errors:
-    """Of the rows that were not learned."""
+    """The errors of the rows that were not learned."""
 
     off: Floats  # foretold step / measured step - 1
     doubts: Floats  # log of that ratio over the doubt that was said
@@ -195,7 +198,7 @@ def errors(rows: Rows, name: str, gpu_type: str, design: str, links: Links) -> E
 
 
 def unlike(rows: Rows) -> tuple[float, float]:
-    """How far measured rows differ from one another where they should not, p90 of both.
+    """The p90 of two differences between measured rows that should agree with one another.
 
     The part of a step that is no synchronisation, from its median over all shapes with the same batch size; and a
     step over that of one GPU, from what the next smaller and larger batch sizes say of the same shape.
@@ -262,7 +265,7 @@ class Case:
 
 
 def cases(table: dict[tuple[str, str], Rows]) -> list[Case]:
-    """All of them."""
+    """Every case: applications, GPU types, choices of rows, with and without links."""
     done = []
     for (name, gpu_type), rows in table.items():
         differ = float(np.nanmax(unlike(rows)))
@@ -351,13 +354,15 @@ def machine() -> str:
 
 def main() -> int:
     """Measure, print and write; 1 where stable jobs are further off than wanted."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the public traces")
+    parser.add_argument(
+        "--write", type=arguments.known_page, help="page whose last section the tables become"
     )
-    parser.add_argument("--traces", type=Path, required=True)
-    parser.add_argument("--write", type=Path, help="page whose last section the tables become")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     args = parser.parse_args()
+    if wrong := arguments.lacking(args.traces, [FILE]):
+        parser.error(wrong)
     done = cases(read(args.traces / FILE))
     text = page(done)
     print(json.dumps(document(done)) if args.json else text)

@@ -16,11 +16,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from benchmarks.fidelity_compare import Numbers, compared
 from benchmarks.fidelity_page import Followed, WayResult, page
 from benchmarks.fidelity_recording import Measured, RealRun, measured
@@ -32,8 +36,11 @@ from benchmarks.fidelity_virtual import as_the_daemon, follow, plain_costs, simu
 
 def main() -> None:
     """Play, simulate, compare, write."""
-    args = _parser().parse_args()
+    parser = _parser()
+    args = parser.parse_args()
     jobs = planned(args.jobs, args.over, args.load, args.seed)
+    if args.folder and (wrong := _of_other_arguments(args.folder, args.runs, jobs)):
+        parser.error(f"argument --folder: {wrong}")
     with _folder(args.folder) as folder:
         for number in range(1, args.runs + 1):
             for way in WAYS:
@@ -58,22 +65,41 @@ def main() -> None:
         sys.stdout.write(text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--jobs", type=int, default=300)
-    parser.add_argument("--over", type=float, default=220.0, help="seconds in which they are submitted")
+def _parser() -> arguments.Parser:
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--jobs", type=arguments.count, default=300)
     parser.add_argument(
-        "--load", type=float, default=1.25, help="GPU time that they want / that there is meanwhile"
+        "--over", type=arguments.number, default=220.0, help="seconds in which they are submitted"
     )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--runs", type=int, default=3, help="real runs of each kind")
-    parser.add_argument("--simulations", type=int, default=20, help="of each kind")
-    parser.add_argument("--folder", type=Path, help="of the real runs; else it goes away")
-    parser.add_argument("--write", type=Path, help="the page; else it is printed")
+    parser.add_argument(
+        "--load",
+        type=arguments.number,
+        default=1.25,
+        help="GPU time that they want / that there is meanwhile",
+    )
+    parser.add_argument("--seed", type=arguments.whole, default=1)
+    parser.add_argument("--runs", type=arguments.count, default=3, help="real runs of each kind")
+    parser.add_argument("--simulations", type=arguments.count, default=20, help="of each kind")
+    parser.add_argument(
+        "--folder", type=Path, help="folder in which the real runs are kept; else they go away"
+    )
+    parser.add_argument("--write", type=arguments.page, help="the page; else it is printed")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser
+
+
+def _of_other_arguments(folder: Path, runs: int, jobs: Sequence[PlannedJob]) -> str:
+    """The complaint about a recording of another way or of other jobs; empty where all that are there fit."""
+    for way in WAYS:
+        for number in range(1, runs + 1):
+            file = folder / f"{way.name}-{number}" / "recording.json"
+            if not file.exists():
+                continue
+            said = json.loads(file.read_text())
+            kept = [{name: job.get(name) for name in asdict(jobs[0])} for job in said["jobs"]]
+            if [said["way"], kept] != [asdict(way), [asdict(job) for job in jobs]]:
+                return f"{file} was recorded with other arguments: give those, or another folder"
+    return ""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ SAME_RUN = 0.01  # of one run that is followed
 
 
 class Goal(StrEnum):
-    """How a difference stands to its goal."""
+    """The answer to a difference: it is within its goal, or not."""
 
     MET = "yes"
     SPREAD = "in the real spread"
@@ -32,7 +32,7 @@ class Compared:
 
     @property
     def difference(self) -> float:
-        """Of the means, as a part of the real one."""
+        """The difference of the two means, as a part of the real one."""
         return apart(fmean(self.simulated), fmean(self.real))
 
     @property

@@ -95,7 +95,7 @@ class WayResult:
 
 
 def page(facts: Mapping[str, float], results: Sequence[WayResult], tenants: Sequence[str]) -> str:
-    """The whole page."""
+    """The text of docs/fidelity.md, without its last line."""
     way = results[0].way
     text = HEAD.format(term=way.term, interval=way.interval, **facts)
     text += "".join(_means(result) for result in results)
@@ -138,7 +138,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
 
 
 def percent(part: float) -> str:
-    """With its sign."""
+    """A part as per cent, with its sign."""
     return f"{100 * part:+.1f} %"
 
 

@@ -102,7 +102,7 @@ class RealRun:
         )  # fmt: skip
 
     def numbers(self) -> Numbers:
-        """Of the table, by their names."""
+        """The numbers of the table, by their names."""
         ends = np.array([job["end"][-1][1] for job in self.jobs.values()])
         submitted = np.array([job["submitted"] for job in self.jobs.values()])
         stops = sum(len(times) for times in self.happened[EventKind.REQUEUED].values())
@@ -147,7 +147,7 @@ def numbers_of(
 
 
 def read_log(log: Path) -> dict[str, dict[int, list[float]]]:
-    """What Slurm did with each job, and when: accounting has whole seconds, the log has thousandths."""
+    """The instants at which Slurm started, requeued and ended each job, to the thousandth, from its log."""
     found: dict[str, dict[int, list[float]]] = {kind: defaultdict(list) for kind in _LINES}
     for line in log.read_text(errors="replace").splitlines():
         for kind, pattern in _LINES.items():
@@ -159,7 +159,7 @@ def read_log(log: Path) -> dict[str, dict[int, list[float]]]:
 
 
 def _runs(rows: Iterable[Sequence[Any]]) -> dict[int, list[tuple[float, float]]]:
-    """Of each job in their order."""
+    """The runs of each job, in their order."""
     found: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for key, _, _, start, end in rows:
         found[key].append((start, end))
@@ -169,7 +169,7 @@ def _runs(rows: Iterable[Sequence[Any]]) -> dict[int, list[tuple[float, float]]]
 def _to_the_second(
     logged: Mapping[str, dict[int, list[float]]], runs: Mapping[int, Sequence[tuple[float, float]]]
 ) -> None:
-    """What the log tells a moment late lies in the second that accounting has."""
+    """Move instants that the log tells late into the second that accounting has."""
     for key, of_job in runs.items():
         pairs = zip(logged["started"][key], of_job, strict=True)
         logged["started"][key] = [_within(told, second) for told, (second, _) in pairs]
@@ -238,7 +238,7 @@ class Measured:
     ]  # all that some of these are means of; openings of one look are one
 
     def costs(self) -> Costs:
-        """As a scenario has them."""
+        """The seconds of starts and stops as a scenario takes them."""
         return Costs(
             start=self.starting, hearing=self.hearing, opening=self.opening, stopping=self.stopping,
             returning=self.returning, leaving=self.leaving,
@@ -287,7 +287,7 @@ def _by_look(opened: Sequence[float], delays: Sequence[float]) -> tuple[float, .
 
 
 def _of_job(run: RealRun, key: int, job: Mapping[str, Any], found: dict[str, list[float]]) -> None:
-    """What one job adds to each list."""
+    """Add the instants of one job to each list."""
     opened, asked, requeued = (run.happened[kind][key] for kind in ("opened", "asked", "requeued"))
     last = job["starts"][-1][0]
     over = run.logged["ended"][key][-1] - job["work"] + job["starts"][-1][2]  # less the work of the last run

@@ -27,7 +27,7 @@ _SETTLED_SECONDS = 20.0  # until accounting knows of the last end
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What the runs of one row of the table have in common."""
+    """The settings that the runs of one row of the table have in common."""
 
     name: str
     policy: str
@@ -37,7 +37,7 @@ class Way:
     grace: float = 5.0
 
     def configuration(self, slurm_conf: Path, storage: Path, published: Path) -> str:
-        """slurm-fair.toml."""
+        """The text of the daemon's slurm-fair.toml."""
         return "\n".join(
             [
                 '[scope]\npartitions = ["gpu"]',
@@ -90,7 +90,7 @@ class _Stage:
         self.load: list[float] = []  # of the machine, over the last minute
 
     def play(self, jobs: Sequence[PlannedJob]) -> list[dict[str, object]]:
-        """What became of each job."""
+        """Submit all jobs at their times and tell what became of each."""
         called = {job.name: self._submitted(job) for job in jobs}
         patience = time.time() + 120 + 3 * max(job.work for job in jobs) + 0.1 * len(jobs) * self._way.term
         while left := [job.name for job in jobs if not (self._work / f"{job.name}.end").exists()]:

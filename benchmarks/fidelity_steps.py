@@ -1,4 +1,4 @@
-"""How long each step of each job took in a real run, for a simulation that is to follow that run."""
+"""Seconds of each step of each job in a real run, for a simulation that is to follow that run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Steps = defaultdict[tuple[Step, int], list[tuple[float, float]]]
 
 @dataclass(slots=True)
 class DrawnSteps:
-    """As long as some such step took in a real run, else as usual; Slurm starts the jobs of one look together."""
+    """Each step takes as long as some such step of a real run, else as usual; jobs of one look start together."""
 
     costs: Costs
     every: Mapping[Step, Sequence[float]]
@@ -31,7 +31,7 @@ class DrawnSteps:
     _of: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
-        """Seconds."""
+        """The seconds of one step."""
         del job, restarts
         if not self.every.get(step):
             return usual(self.costs, step)
@@ -41,13 +41,13 @@ class DrawnSteps:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSteps:
-    """As long as the same step of the same job at about the same time; where there is none, as long as usual."""
+    """Each step takes as long as the job's own at about the same time; where there is none, as long as usual."""
 
     costs: Costs
     steps: Mapping[tuple[Step, int], Sequence[tuple[float, float]]]
 
     def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
-        """Seconds."""
+        """The seconds of one step."""
         del restarts
         near = [(abs(at - now), seconds) for at, seconds in self.steps.get((step, job), ())]
         apart, seconds = min(near, default=(np.inf, 0.0))
@@ -55,13 +55,13 @@ class RecordedSteps:
 
 
 def usual(costs: Costs, step: Step) -> float:
-    """What a step costs as a rule."""
+    """The usual seconds of a step."""
     seconds: float = getattr(costs, step.value)
     return seconds
 
 
 def steps_as_recorded(run: RealRun, found: Measured) -> RecordedSteps:
-    """Those of one real run, on the simulator's clock."""
+    """The steps of one real run, on the simulator's clock."""
     shift = epoch_for(run.way.term) - run.began
     row = {name: at for at, name in enumerate(job.name for job in run.as_submitted())}
     seen, steps = _Seen.of(run), Steps(list)
@@ -84,7 +84,7 @@ class _Seen:
 
     @classmethod
     def of(cls, run: RealRun) -> _Seen:
-        """Of a real run."""
+        """The looks of a real run."""
         last = {key: look.time for look in run.looks for key in look.running}
         return cls(run.looks, np.array([look.time for look in run.looks]), defaultdict(float, last))
 

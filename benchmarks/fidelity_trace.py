@@ -30,7 +30,7 @@ class PlannedJob:
 
     @property
     def nodes(self) -> int:
-        """As few as hold it."""
+        """The fewest nodes that hold its GPUs."""
         return -(-self.gpus // GPUS_PER_NODE)
 
 
@@ -38,9 +38,8 @@ def planned(jobs: int, over_seconds: float, load: float, seed: int) -> tuple[Pla
     """So many jobs over about so long, which ask for `load` times the GPU time that there is meanwhile."""
     dice = np.random.default_rng(seed)
     gpus = dice.choice(list(GANGS), p=list(GANGS.values()), size=jobs)
-    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = (
-        NODES * GPUS_PER_NODE
-    )  # one, in their midst, wants everything
+    # One, in their midst, wants everything.
+    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = NODES * GPUS_PER_NODE
     at = np.cumsum(dice.exponential(over_seconds / jobs, jobs))
     tenant = dice.choice(list(WEIGHTS), size=jobs)
     work = _work(dice.normal(0.0, _SIGMA, jobs), gpus, load * over_seconds * NODES * GPUS_PER_NODE)
@@ -62,7 +61,7 @@ def _work(logarithm: Floats, gpus: Ints, gpu_seconds: float) -> Floats:
 
 
 def as_trace(jobs: tuple[PlannedJob, ...]) -> Trace:
-    """What the simulator is given."""
+    """The trace of these jobs for the simulator."""
     columns = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "declared_s", "node_count")
     collector = Collector(columns, ColumnRules())
     for job in sorted(jobs, key=lambda job: job.at):

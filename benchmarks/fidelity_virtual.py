@@ -29,7 +29,7 @@ from slurm_fair.trace import uniform
 
 
 def rules_of(way: Way) -> Rules:
-    """Those of the daemon."""
+    """The rules of a daemon with these settings."""
     rules = rules_for(way.policy, {}, lease=way.term, interval=way.interval, aligned=way.align == "aligned")
     return replace(rules, terms=replace(rules.terms, grace=way.grace))
 
@@ -64,7 +64,7 @@ def _numbers(result: SimulationResult) -> Numbers:
 
 
 def plain_costs(found: Measured) -> Costs:
-    """As the options of `slurm-fair simulate` say them."""
+    """The costs that the options of `slurm-fair simulate` can say."""
     return Costs(checkpoint=found.requeue + found.returning, start=found.opening + found.starting)
 
 
@@ -139,7 +139,7 @@ class Settling:
     after: frozenset[float]
 
     def __call__(self, simulation: Simulation) -> None:
-        """After each look."""
+        """Settle the ledger where a daemon did."""
         books, standing = simulation.cluster.life.books, simulation.standing
         assert books is not None
         if books.ended is None:

@@ -5,9 +5,9 @@ python benchmarks/hops.py --seeds 0 1 2 --cases 512 "1,000" --write docs/solvers
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, PlacesProblem, classes, fast, violations
 
@@ -166,12 +169,17 @@ def table(chosen: list[Case], seeds: list[int]) -> tuple[str, bool]:
 
 def main() -> int:
     """Measure, print and write; 1 where something is not as wanted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--seeds", type=arguments.whole, nargs="+", default=[0, 1, 2])
     parser.add_argument("--cases", nargs="+", default=[""], help="only cases whose names begin so")
-    parser.add_argument("--write", type=Path, help="page whose last section the table becomes")
+    parser.add_argument(
+        "--write", type=arguments.known_page, help="page whose last section the table becomes"
+    )
     args = parser.parse_args()
     chosen = [case for case in cases() if case.name.startswith(tuple(args.cases))]
+    if not chosen:
+        names = "; ".join(case.name for case in cases())
+        parser.error(f"argument --cases: no case begins with {' or '.join(args.cases)}; there are: {names}")
     text, kept = table(chosen, args.seeds)
     if args.write:
         page = args.write.read_text().partition(MEASURED)[0]

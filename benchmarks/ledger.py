@@ -1,4 +1,4 @@
-"""How long one step of the ledger takes: many jobs, of which few or many changed since the last look.
+"""Time and memory of one step of the ledger: many jobs, of which few or many changed since the last look.
 
 The events of the step are not written out.
 """
@@ -10,13 +10,18 @@ import json
 import platform
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.ledger import advance
 from slurm_fair.ledger.charging.advance import DEFAULTS, folded
 from slurm_fair.ledger.charging.window_events import Strip
@@ -54,12 +59,14 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=100_000)
-    parser.add_argument("--tenants", type=int, default=1_000)
-    parser.add_argument("--events", type=int, nargs="+", default=[50, 2_000], help="changed rows per step")
-    parser.add_argument("--seeds", type=int, default=1, help="how many random clusters")
-    parser.add_argument("--repeat", type=int, default=15, help="steps measured per cluster")
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--jobs", type=arguments.count, default=100_000)
+    parser.add_argument("--tenants", type=arguments.count, default=1_000)
+    parser.add_argument(
+        "--events", type=arguments.count, nargs="+", default=[50, 2_000], help="changed rows per step"
+    )
+    parser.add_argument("--seeds", type=arguments.count, default=1, help="how many random clusters")
+    parser.add_argument("--repeat", type=arguments.count, default=15, help="steps measured per cluster")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -89,7 +96,7 @@ def _looks(jobs: int, tenants: int, events: int, random: np.random.Generator) ->
     Times are cut to whole seconds as Slurm's are, so that some news lie before the snapshot before.
     """
     now, part = BEGAN + 0.4, max(events // 4, 1)
-    empty = _snapshot(JobTable.empty(), tenants, now)
+    empty = _snapshot(JobTable.none(), tenants, now)
     table = _with_rows(empty.jobs, 1, jobs, tenants, np.full(jobs, now - 5.0), random)
     running = random.permutation(jobs)[: int(jobs * RUNNING_PART)]
     table.state[running], table.start[running] = JobState.RUNNING, now - 3.0

@@ -10,11 +10,16 @@ import json
 import logging
 import platform
 import resource
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.config import from_tree
 from slurm_fair.daemon import Daemon
 from slurm_fair.lab import Lab, LabSpec
@@ -27,14 +32,14 @@ SCRIPT = "#!/bin/sh\nexec sleep 3600\n"
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=1000, help="waiting jobs")
-    parser.add_argument("--ticks", type=int, default=20, help="ticks after the first two")
-    parser.add_argument("--nodes", type=int, default=8)
-    parser.add_argument("--term", type=float, default=30.0, help="lease term, s")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--repeat", type=int, default=1)
+    """Measure ticks on a real Slurm and print them."""
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--jobs", type=arguments.count, default=1000, help="waiting jobs")
+    parser.add_argument("--ticks", type=arguments.count, default=20, help="ticks after the first two")
+    parser.add_argument("--nodes", type=arguments.count, default=8)
+    parser.add_argument("--term", type=arguments.number, default=30.0, help="lease term, s")
+    parser.add_argument("--seeds", type=arguments.whole, nargs="+", default=[0])
+    parser.add_argument("--repeat", type=arguments.count, default=1)
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     args = parser.parse_args()
     logging.getLogger("slurm_fair").setLevel(logging.ERROR)

@@ -21,6 +21,9 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
 from slurm_fair.cli.simulate.case import weights_of
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ledger.formulas import LOSS_BELOW, rho_for_reports
@@ -29,6 +32,8 @@ from slurm_fair.sim import Costs, Scenario, rules_for, simulate, with_looks_at_c
 from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
 
 REFERENCE = Path(__file__).parent / "data" / "shockwave_reference.csv"
+SIZES = [120, 460]  # of its traces, in jobs
+TWO_WEEKS, VC_SHARES = "philly_sia_2week.csv.gz", "philly_vc_shares_astraea.csv"
 ROUND_SECONDS, RESTART_SECONDS = 120.0, 20.0
 NEAR = {"makespan_s": 0.03, "jct_mean_s": 0.03, "ftf_static_worst": 0.10}
 # That simulator decides anew at most every 1000 s; who came since waits, even beside idle GPUs.
@@ -66,11 +71,11 @@ class Case:
     looks: str = EVERY_TEN_SECONDS
 
     def run(self) -> dict[str, Any]:
-        """Its metrics."""
+        """The metrics of this case."""
         scenario, lease, settings = self._scenario()
         rounds = scenario.rounds == "gavel"
         if self.policy == "astraea" and self.leases != ROLLING:
-            settings = {**settings, "swap_after": 0.0}
+            settings = {**settings, "swap_after": 0.0, "early_starts": 0.0}
         rules = rules_for(
             self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed,
             aligned=self.leases == ALIGNED, ledger=EVERYONE,
@@ -87,10 +92,10 @@ class Case:
 
     def _scenario(self) -> tuple[Scenario, float | None, dict[str, object]]:
         if self.name == "philly":
-            trace = read_trace(self.traces / "philly_sia_2week.csv.gz").trace
+            trace = read_trace(self.traces / TWO_WEEKS).trace
             weights = weights_of(REQUESTED, trace)
             if self.weights == SHARES:
-                weights = read_weights(self.traces / "philly_vc_shares_astraea.csv")
+                weights = read_weights(self.traces / VC_SHARES)
             scenario = Scenario(_first(trace, self.jobs), uniform(self.gpus, 8), weights=weights)
             return scenario, None if self.policy in NO_LEASES else PHILLY_LEASE, {}
         trace = read_trace(self.traces / f"shockwave_{self.jobs}.csv.gz").trace
@@ -113,7 +118,7 @@ def _first(trace: Trace, jobs: int) -> Trace:
 
 
 def main() -> None:
-    """Run, compare, write."""
+    """Run all cases, compare and write the page."""
     args = _arguments()
     references = list(_references(args.sizes)) if "shockwave" in args.parts else []
     cases = [
@@ -152,21 +157,34 @@ def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = arguments.Parser(__doc__)
     parser.add_argument("--traces", type=Path, required=True, help="folder of the public traces")
     parser.add_argument(
         "--parts", nargs="+", choices=("shockwave", "philly"), default=["shockwave", "philly"]
     )
     parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[120, 460], help="Shockwave's traces, by jobs"
+        "--sizes", type=int, nargs="+", choices=SIZES, default=SIZES, help="Shockwave's traces, by jobs"
     )
-    parser.add_argument("--philly-jobs", type=int, default=0, help="only the first so many; 0 = all")
-    parser.add_argument("--philly-gpus", type=int, nargs="+", default=list(PHILLY_GPUS))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--philly-jobs", type=arguments.whole, default=0, help="only the first so many; 0 = all"
+    )
+    parser.add_argument("--philly-gpus", type=arguments.count, nargs="+", default=list(PHILLY_GPUS))
+    parser.add_argument("--seed", type=arguments.whole, default=0)
+    parser.add_argument("--workers", type=arguments.count, default=2)
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("--write", type=Path, help="the page to write")
-    return parser.parse_args()
+    parser.add_argument("--write", type=arguments.page, help="the page to write")
+    args = parser.parse_args()
+    if wrong := arguments.lacking(args.traces, _files(args.parts, args.sizes)):
+        parser.error(wrong)
+    return args
+
+
+def _files(parts: Sequence[str], sizes: Sequence[int]) -> Iterator[str]:
+    """The traces that these parts read."""
+    if "philly" in parts:
+        yield from (TWO_WEEKS, VC_SHARES)
+    for size in sizes if "shockwave" in parts else ():
+        yield from (f"shockwave_{size}.csv.gz", f"shockwave_{size}_regimes.jsonl.gz")
 
 
 def _references(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""How long a simulated trace takes under a policy: CPU, memory, and growth with the trace's length.
+"""CPU and memory of a simulated trace under a policy, and their growth with the trace's length.
 
 python benchmarks/simulate.py --trace trace.csv.gz --policy astraea,fifo --gpus 560 --scale 1,2,4
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import statistics
@@ -25,8 +24,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks.arguments import count, number
 from slurm_fair.cli.base import ended_in_one_line
-from slurm_fair.cli.simulate.turns import policies_of
+from slurm_fair.cli.simulate.setups import policies_of
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.trace import WORKLOADS, Trace, TraceWish, generate, read_trace, write_trace
 
@@ -85,58 +87,40 @@ class _Parser(argparse.ArgumentParser):
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
-    """What is to be measured."""
+    """The measurements that the command line asks for."""
     parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", type=Path, help="without one, a trace is made up for each seed")
     parser.add_argument("--policy", type=policies_of, default="astraea", help="A or A,B")
-    parser.add_argument("--gpus", type=_count, default=64)
-    parser.add_argument("--gpus-per-node", type=_count, default=8)
+    parser.add_argument("--gpus", type=count, default=64)
+    parser.add_argument("--gpus-per-node", type=count, default=8)
     parser.add_argument(
-        "--jobs", type=_count, help="only the first so many of the trace; 500 of a made-up one"
+        "--jobs", type=count, help="only the first so many of the trace; 500 of a made-up one"
     )
     parser.add_argument(
         "--scale", type=_scales, default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
     )
     parser.add_argument(
-        "--load", type=_load, default=1.2, help="of a made-up trace: GPUs wanted, of those there"
+        "--load", type=number, default=1.2, help="of a made-up trace: GPUs wanted, of those there"
     )
     parser.add_argument(
-        "--copies", type=_count, default=1, help="of each job of --trace: a larger crowd, as dense"
+        "--copies", type=count, default=1, help="of each job of --trace: a larger crowd, as dense"
     )
     parser.add_argument("--lease", type=float)
     parser.add_argument("--interval", type=float, help="the command's own unless given")
     parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
     parser.add_argument(
-        "--seeds", type=_count, default=1, help="how many made-up traces, and seeds of the policies"
+        "--seeds", type=count, default=1, help="how many made-up traces, and seeds of the policies"
     )
-    parser.add_argument("--repeat", type=_count, default=5, help="processes measured for each")
+    parser.add_argument("--repeat", type=count, default=5, help="processes measured for each")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
     form.add_argument("--markdown", action="store_true", help="the medians as a table for a page")
     return parser.parse_args(words)
 
 
-def _count(text: str) -> int:
-    """A whole number above 0."""
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)
-
-
-def _load(text: str) -> float:
-    """A number above 0."""
-    try:
-        load = float(text)
-    except ValueError:
-        load = math.nan
-    if not 0 < load < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return load
-
-
 def _scales(text: str) -> list[int]:
     """Ascending numbers, each once."""
-    return sorted({_count(part) for part in text.split(",")})
+    return sorted({count(part) for part in text.split(",")})
 
 
 def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[int, Path, Trace]]:
@@ -216,7 +200,7 @@ def _measured(
 
 
 def _refused(done: subprocess.CompletedProcess[str]) -> SlurmFairError:
-    """What the command said, without its name."""
+    """The last line of the command's complaint, without its name."""
     said = [line for line in done.stderr.splitlines() if line.startswith("slurm-fair: ")] or ["no word why"]
     kind = InputError if done.returncode == InputError.exit_code else SlurmFairError
     return kind(said[-1].removeprefix("slurm-fair: "))
@@ -234,7 +218,7 @@ def _only_result(text: str) -> dict[str, Any]:
 
 
 def machine() -> str:
-    """Where it was measured."""
+    """The machine, in words."""
     return (
         f"{platform.machine()} {platform.system()} Python {platform.python_version()} numpy {np.__version__}"
     )

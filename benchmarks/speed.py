@@ -1,4 +1,4 @@
-"""How fast simulations are on the public traces: medians of five processes each, written as a page.
+"""The speed of simulations on the public traces: medians of five processes each, written as a page.
 
 python benchmarks/speed.py --traces FOLDER --write docs/speed.md
 
@@ -7,7 +7,6 @@ The folder has the traces and the weights that benchmarks/reproduce.py wants; so
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -15,23 +14,28 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
+
+from benchmarks import arguments
+
 HEAD = """# How fast simulations are
 
 Written by `make speed`: whole commands (`slurm-fair simulate ... --json`, with imports, reading and results),
 each in {repeat} processes on one core, medians. An event is a submission, a start, a stop or an end.
 """
-SHARES = "philly_vc_shares_astraea.csv"
+SHARES, ROUNDS = "philly_vc_shares_astraea.csv", "shockwave_460.csv.gz"
+TWO_WEEKS, MONTHS = "philly_sia_2week.csv.gz", "philly_sia_full.csv.gz"
 
 
 def main() -> None:
-    """Measure and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--traces", type=Path, required=True)
-    parser.add_argument("--write", type=Path, help="the page; else it is printed")
-    parser.add_argument("--repeat", type=int, default=5)
+    """Measure all parts and write the page."""
+    parser = arguments.Parser(__doc__)
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the public traces")
+    parser.add_argument("--write", type=arguments.page, help="the page; else it is printed")
+    parser.add_argument("--repeat", type=arguments.count, default=5)
     args = parser.parse_args()
+    if wrong := arguments.lacking(args.traces, (TWO_WEEKS, MONTHS, SHARES, ROUNDS)):
+        parser.error(wrong)
     page = HEAD.format(repeat=args.repeat) + "".join(_part(part, args.repeat) for part in _parts(args.traces))
     page += f"\n{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores\n"
     if args.write:
@@ -49,7 +53,7 @@ class Part(NamedTuple):
 
 
 def _parts(traces: Path) -> list[Part]:
-    two_weeks, whole = traces / "philly_sia_2week.csv.gz", traces / "philly_sia_full.csv.gz"
+    two_weeks, whole = traces / TWO_WEEKS, traces / MONTHS
     shares = ["--lease", "900", "--arguments", f"--weights {traces / SHARES}"]
     crowd = ["--jobs", "900", "--policy", "gavel", "--gpus", "256", "--lease", "120"]
     crowd += ["--arguments", "--rounds gavel"]
@@ -88,7 +92,7 @@ def _parts(traces: Path) -> list[Part]:
         Part(
             "900 jobs on 256 GPUs in Gavel's rounds of 120 s: those of shockwave_460, each twice",
             "2 CPU s",
-            [*crowd, "--trace", str(traces / "shockwave_460.csv.gz"), "--copies", "2"],
+            [*crowd, "--trace", str(traces / ROUNDS), "--copies", "2"],
         ),
         Part(
             "900 made-up jobs, which want 1.2 of the GPUs, so that the queue grows to the end",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.board_progress import progress_columns
+from slurm_fair.board_progress import known, progress_columns
 from slurm_fair.board_row import LEASE_WORDS, word
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
@@ -108,7 +108,7 @@ def draw(
         term_seconds=record.terms.term,
         total_gpus=seen.total_gpus,
         dry_run=record.dry_run,
-        note=" ".join(part for part in (record.plan.note, record.guard) if part),
+        note=" ".join(part for part in (record.plan.note, record.plan.fault, record.guard) if part),
         tenants=tuple(_tenants(record, standing, counts_seconds)),
         jobs=tuple(_jobs(record, standing, ahead or Forecast(), rule)),
         left_alone=tuple(_alone(each) for each in seen.left_alone),
@@ -142,9 +142,13 @@ def _in_words(rule: Decided) -> dict[str, Any]:
     """The name and the direction of the deciding number; each job's row has the number itself."""
     if not rule.by:
         return {}
-    return {
-        "by": rule.by, "of_tenants": rule.of_tenants, "highest_first": rule.highest_first, "then": rule.then,
-    }  # fmt: skip
+    words = {
+        "by": rule.by,
+        "of_tenants": rule.of_tenants,
+        "highest_first": rule.highest_first,
+        "then": rule.then,
+    }
+    return {**words, "about": rule.about} if rule.about else words
 
 
 def _alone(alone: LeftAlone) -> dict[str, Any]:
@@ -160,8 +164,11 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
     left = np.maximum(nodes.gpus - used - others, 0)
     free = int(left[nodes.usable].sum())
     return {
-        "used": int(used.sum()), "others": int(others.sum()), "free": free, "out": int(left.sum()) - free,
-    }  # fmt: skip
+        "used": int(used.sum()),
+        "others": int(others.sum()),
+        "free": free,
+        "out": int(left.sum()) - free,
+    }
 
 
 def _gpu_weights(seen: Snapshot) -> dict[str, float]:
@@ -176,8 +183,8 @@ def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> l
     ledger, names = standing.ledger.tenants, record.snapshot.tenants.names
     jobs = with_those_left_alone(record.snapshot).jobs  # also what is left alone is charged
     here = {name: row for row, name in enumerate(names)}
-    rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
-    by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
+    rho = known(rho_for_reports(ledger.had, ledger.owed_demand))
+    by_quota = known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
     demand = np.bincount(jobs.tenant, jobs.usual_gpus * jobs.active, minlength=len(names))
     at_home = {name: row for row, name in enumerate(ledger.names)}
@@ -211,7 +218,7 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, rule: Decided
     jobs = record.snapshot.jobs
     alive = ~jobs.done
     columns = _columns(record, standing) | _expected(record, ahead)
-    columns["decided"] = _known(rule.numbers) if rule.by else [None] * len(jobs)
+    columns["decided"] = known(rule.numbers) if rule.by else [None] * len(jobs)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
@@ -255,8 +262,8 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "slurm_reason": list(snapshot.reasons),
         "qos": list(snapshot.qos or [""] * len(jobs)),
         "rank": plan.explanation.rank.tolist(),
-        "rho": _known(np.where(owed > 0, rho_for_reports(had, owed), np.nan)),
-        "latency_ratio": _known(latency_ratio(waited, _expected_seconds(record))),
+        "rho": known(np.where(owed > 0, rho_for_reports(had, owed), np.nan)),
+        "latency_ratio": known(latency_ratio(waited, _expected_seconds(record))),
         "had_gpu_seconds": had.tolist(),
         "owed_gpu_seconds": owed.tolist(),
         "waited_seconds": waited.tolist(),
@@ -274,9 +281,17 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "sizes": _sizes(snapshot),
         "rigid": [snapshot.rigid.get(key, "") for key in jobs.key.tolist()],
         "set_aside": _set_aside(record, standing),
+        "no_turn": _no_turn(record),
         **progress_columns(snapshot),
         **_leases(record, standing),
     }
+
+
+def _no_turn(record: TickRecord) -> list[str]:
+    """The reason why a job that asks for turns of the profiler gets none; empty for all others."""
+    said = record.plan.explanation.no_turn
+    reason = {key: text for text, keys in said.items() for key in keys.tolist()}
+    return [reason.get(key, "") for key in record.snapshot.jobs.key.tolist()]
 
 
 def _set_aside(record: TickRecord, standing: Standing) -> list[dict[str, Any] | None]:
@@ -325,11 +340,6 @@ def _instants(values: Floats) -> list[float | None]:
     return [value if 0 < value < math.inf else None for value in values.tolist()]
 
 
-def _known(values: Floats) -> list[float | None]:
-    """None where there is no number: nothing was owed, or no run time is to be expected."""
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
 def _expected_seconds(record: TickRecord) -> Floats:
     """Seconds that each job would run without waiting, as far as anybody says."""
     jobs, told = record.snapshot.jobs, record.snapshot.told
@@ -342,7 +352,7 @@ def _latest_starts(record: TickRecord) -> list[float | None]:
     """The latest instant at which each job must start, to end before its deadline; None without a deadline."""
     told = record.snapshot.told
     deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
-    return _known(deadline - _expected_seconds(record))
+    return known(deadline - _expected_seconds(record))
 
 
 def _nodes(record: TickRecord) -> list[str]:
@@ -398,6 +408,7 @@ _ADDED = {
     "left_seconds": None,
     "left_spread": None,
     "job_class": "",
+    "no_turn": "",
 }
 
 

@@ -19,8 +19,8 @@ _NUMBERS = (
 def progress_columns(snapshot: Snapshot) -> dict[str, list[Any]]:
     """The report of each job, how much of it is left, and the class by which its speed is known."""
     rows, told, speeds = len(snapshot.jobs), snapshot.told, snapshot.speeds
-    left = [None] * rows if told is None else _known(told.left_seconds)
-    spread = [None] * rows if told is None else _known(told.left_spread)
+    left = [None] * rows if told is None else known(told.left_seconds)
+    spread = [None] * rows if told is None else known(told.left_spread)
     classes = [""] * rows if speeds is None else [*speeds.classes, ""]
     number = range(rows) if speeds is None else speeds.job_class.tolist()
     return {
@@ -35,7 +35,7 @@ def _reports(reported: Reported | None, snapshot: Snapshot) -> list[Mapping[str,
     found: list[Mapping[str, Any] | None] = [None] * len(snapshot.jobs)
     if reported is None:
         return found
-    columns = {name: _known(getattr(reported, name)) for name in _NUMBERS}
+    columns = {name: known(getattr(reported, name)) for name in _NUMBERS}
     ages = (snapshot.time - reported.written).tolist()
     for at, row in enumerate(reported.row.tolist()):
         numbers = {name: column[at] for name, column in columns.items()}
@@ -47,6 +47,6 @@ def _reports(reported: Reported | None, snapshot: Snapshot) -> list[Mapping[str,
     return found
 
 
-def _known(values: np.ndarray[Any, Any]) -> list[Any]:
-    """None where there is no number."""
+def known(values: np.ndarray[Any, Any]) -> list[Any]:
+    """The numbers as JSON has them: None where there is none."""
     return [value if math.isfinite(value) else None for value in values.tolist()]

@@ -10,22 +10,24 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-from slurm_fair.errors import ConfigError
+from slurm_fair.errors import ConfigError, PolicyError
 from slurm_fair.lease_settings import LeaseSection as LeaseSection
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import Gate
 from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
-from slurm_fair.policy.registry import names
+from slurm_fair.policy.profiling import Profiling
+from slurm_fair.policy.registry import DEFAULT_POLICY, kind_of, names
 from slurm_fair.suggest import did_you_mean
-from slurm_fair.throughput import Alike, Keeping
+from slurm_fair.throughput import Alike, Keeping, fault_in_links
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
 FROM_SLURM = "slurm"  # the TRESBillingWeights of its partitions
 GpuWeightSetting = Mapping[str, float] | str
+LinkSetting = Mapping[str, Mapping[str, float]]  # rates of links by GPU type
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,29 @@ class ThroughputSection:
     learn: bool = True
     alike: str = Alike.NAME.value
     half_life_days: float = Keeping().half_life_days
+    links: LinkSetting = field(default_factory=dict)
 
     def keeping(self) -> Keeping:
         """Settings for what is kept."""
         return Keeping(half_life_days=self.half_life_days)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerSection:
+    """Short turns in which the speed of jobs is measured."""
+
+    enabled: bool = False
+    gpus: int = Profiling().gpus
+    seconds: float = Profiling().seconds
+    gpu_hours: float = Profiling().gpu_hours
+    iterations: int = Profiling().iterations
+    tries: int = Profiling().tries
+
+    def profiling(self) -> Profiling | None:
+        """The bounds of these turns; None where there are none."""
+        if not self.enabled:
+            return None
+        return Profiling(self.gpus, self.seconds, self.gpu_hours, self.iterations, self.tries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +140,7 @@ class LogSection:
 class PolicySection:
     """The policy that decides; its own settings stand in [policy.<name>]."""
 
-    name: str = "astraea"
+    name: str = DEFAULT_POLICY
     plan_limit: float = 30.0
     plan_memory_mb: float = 2048.0
     late_plan: str = "drop"
@@ -128,6 +149,16 @@ class PolicySection:
     def chosen(self) -> Mapping[str, Any]:
         """The settings of the policy in force."""
         return self.settings.get(self.name, {})
+
+    @property
+    def placement(self) -> str:
+        """The placer of the policy in force: its setting, else what its class says; empty where neither does."""
+        try:
+            by_class = getattr(kind_of(self.name), "placement", "")
+        except PolicyError:  # whoever loads the policy says so
+            by_class = ""
+        place = self.chosen().get("placement", by_class)
+        return place if isinstance(place, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +185,7 @@ class Config:
     slurm: SlurmSection = SlurmSection()
     storage: StorageSection = StorageSection()
     throughput: ThroughputSection = ThroughputSection()
+    profiler: ProfilerSection = ProfilerSection()
     guard: GuardSection = GuardSection()
     log: LogSection = LogSection()
     source: str = "built-in defaults"
@@ -161,7 +193,7 @@ class Config:
     @property
     def cluster(self) -> ClusterSettings:
         """Settings for the adapter to Slurm."""
-        slurm, place = self.slurm, str(self.policy.chosen().get("placement", ""))
+        slurm, place = self.slurm, self.policy.placement
         return ClusterSettings(
             self.scope,
             self.lease.term,
@@ -183,7 +215,7 @@ CHOICES = {
     "slurm.gate": tuple(gate.value for gate in Gate),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("auto", "file", "comment", "none"),
-    "throughput.alike": (Alike.NAME.value, Alike.MODEL.value),
+    "throughput.alike": tuple(alike.value for alike in Alike),
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
@@ -202,6 +234,11 @@ _POSITIVE = (
     "guard.max_closes",
     "tenants.memory_days",
     "throughput.half_life_days",
+    "profiler.gpus",
+    "profiler.seconds",
+    "profiler.gpu_hours",
+    "profiler.iterations",
+    "profiler.tries",
 )
 _NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
@@ -288,6 +325,8 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     origin = get_origin(hint)
     if hint == GpuWeightSetting:
         return _gpu_weights(value, where)
+    if hint == LinkSetting:
+        return _links(value, where)
     if origin is tuple:
         return _names(value, where)
     if origin is not None and issubclass(origin, Mapping):
@@ -330,6 +369,12 @@ def _gpu_weights(value: Any, where: str) -> GpuWeightSetting:
     return {name: float(weight) for name, weight in value.items()}
 
 
+def _links(value: Any, where: str) -> LinkSetting:
+    if fault := fault_in_links(value):
+        raise ConfigError(f"{where}{'' if fault.startswith('must') else ':'} {fault}")
+    return {gpu_type: {name: float(rate) for name, rate in of.items()} for gpu_type, of in value.items()}
+
+
 def setting(config: Config, dotted: str) -> Any:
     """The value of `section.key`."""
     section, key = dotted.split(".")
@@ -345,10 +390,14 @@ def _check(config: Config) -> None:
             )
     for dotted in _POSITIVE:
         if not 0 < setting(config, dotted) < _MOST:
-            raise ConfigError(f"{where}: {dotted} must be above 0, not {setting(config, dotted)}")
+            raise ConfigError(
+                f"{where}: {dotted} must be above 0 and below {_MOST:g}, not {setting(config, dotted)}"
+            )
     for dotted in _NOT_NEGATIVE:
         if not 0 <= setting(config, dotted) < _MOST:
-            raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
+            raise ConfigError(
+                f"{where}: {dotted} must be 0 or more and below {_MOST:g}, not {setting(config, dotted)}"
+            )
     _check_paths(config)
     for fault in config.lease.faults():
         raise ConfigError(f"{where}: {fault}")
@@ -366,6 +415,7 @@ def _check(config: Config) -> None:
             f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
             f"({slurm.timeout:g} s)"
         )
+    _check_profiler(config)
     if not LEAST_PLAN_MEMORY_MB <= config.policy.plan_memory_mb < _MOST:
         raise ConfigError(
             f"{where}: policy.plan_memory_mb must be {LEAST_PLAN_MEMORY_MB:g} or more, not "
@@ -373,6 +423,23 @@ def _check(config: Config) -> None:
         )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
+
+
+def _check_profiler(config: Config) -> None:
+    where, profiler = config.source, config.profiler
+    if not profiler.enabled:
+        return
+    if not config.throughput.learn or config.slurm.reports == "none":
+        raise ConfigError(
+            f"{where}: profiler.enabled is true, but nothing would become known: set throughput.learn to true "
+            'and slurm.reports to something else than "none"'
+        )
+    hours = max(profiler.seconds, config.lease.min_runtime) / 3600
+    if hours > profiler.gpu_hours:
+        raise ConfigError(
+            f"{where}: profiler.gpu_hours ({profiler.gpu_hours:g}) has no room for one turn of one GPU "
+            f"({hours:g} h): raise it, or lower profiler.seconds or lease.min_runtime"
+        )
 
 
 def _check_paths(config: Config) -> None:

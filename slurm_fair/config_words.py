@@ -22,6 +22,8 @@ SECTIONS = {
     "slurm": "How to talk to Slurm.",
     "storage": "The journal: what was seen, decided and done.",
     "throughput": "What is learned of the speeds of jobs, from what they report.",
+    "profiler": "Short turns on each GPU type for jobs whose speed is not known there and whose users asked for "
+    "it (fair-sbatch --profile). They come before the policy, on free GPUs; nobody is stopped for them.",
     "guard": "Limits on what one tick may do; what exceeds them waits for the next tick.",
     "log": "The daemon's log, on standard error.",
 }
@@ -50,7 +52,7 @@ KEYS = {
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
     "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
-    "policy.name": "the policy in force",
+    "policy.name": "the policy in force; docs/fair.md says what a site sets of fair",
     "policy.plan_limit": "seconds in which a plan must be made, and at most half a lease, or 5 s. A policy that "
     "calls a solver runs in a process of its own, which is killed then: its quick plan stands in, or leases stay "
     "as they are",
@@ -75,8 +77,8 @@ KEYS = {
     "slurm.transport": "how the daemon talks to Slurm. cli: by Slurm's commands; "
     "auto: the best way of this version, which is cli",
     "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
-    "not heard; file, comment: that way alone; none: not at all. What they report of their progress is read in "
-    "their folders (auto, file)",
+    "not heard; file, comment: that way alone; none: not at all. What they report of their progress goes the same "
+    "ways",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",
@@ -91,8 +93,19 @@ KEYS = {
     "throughput.learn": "learn how fast jobs of a class are and how long they run, and tell policies so of the "
     "next ones; false: of each job only what it reports itself",
     "throughput.alike": "what makes two jobs of one tenant a class. name: the job name without its numbers; "
-    "model: the model that they report, else the name",
+    "script: the batch script, of which fair-sbatch stamps a hash; model: the model that they report; all: all "
+    "three; first: model, script or name, the first that is known. What no job says, its name stands for",
     "throughput.half_life_days": "days after which a measurement counts half",
+    "throughput.links": "rates of the links between GPUs by type, such as { a100 = { link = 6e10, net = 5e9 } }, "
+    "as `slurm-fair bench-links` prints them: link between GPUs of one node, net between nodes, bus and host what "
+    "the GPUs of a node share; speed is that of one GPU against the first type. Only what it is against net "
+    "counts; a type that is not named is guessed",
+    "profiler.enabled": "give such turns; `throughput.learn` must be true, and `slurm.reports` not none",
+    "profiler.gpus": "GPUs that such turns may have at a time; a job that asks for more gets none",
+    "profiler.seconds": "length of a turn, from the start of its job, unless enough steps are reported before",
+    "profiler.gpu_hours": "GPU-hours a day (UTC) for such turns: one begins only where all of it is left",
+    "profiler.iterations": "steps that a job must have reported before its turn ends early, 10 to 50 as a rule",
+    "profiler.tries": "turns that a job gets on one GPU type, if no speed comes of them",
     "guard.max_revokes": "jobs asked or requeued in one tick, at most",
     "guard.max_opens": "gates opened in one tick, at most",
     "guard.max_closes": "gates closed or renewed in one tick, at most",
@@ -103,10 +116,34 @@ KEYS = {
 }
 # Policies whose settings are written out; what each one is by default, the policy itself says.
 POLICIES = {
-    "astraea": "Astraea: the tenant that had least of what it is owed, then its job that had least (the policy in "
-    "force without another name).",
+    "fair": "The jobs to which a GPU-hour is worth most, by quota, work left and finish time (the policy in force "
+    "without another name); docs/fair.md says what each setting costs.",
+    "astraea": "Astraea: the tenant that had least of what it is owed, then its job that had least.",
 }
+_PLACEMENT = (
+    "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more rather than wait, "
+    "where its user left that open; or the name of an entry point of the group slurm_fair.placements"
+)
 POLICY_KEYS = {
+    "fair.price_hours": "X, the price of a tenant's quota: a job of a tenant beyond its quota goes before those "
+    "within theirs once it has no more hours left. 0: quota first; 24: nearly shortest first",
+    "fair.debt_hours": "hours of its quota that a tenant may lack: from there on its jobs within quota go first",
+    "fair.repay_leases": "leases within which a tenant gets back what it lacks: its quota grows by so much; "
+    "0: a quota never grows",
+    "fair.claim_weight": "worth per GPU-hour of ending by the fair finish time; 0: none",
+    "fair.claim_stretch": "part of the time in an equal share after which a job is due",
+    "fair.claim_margin_seconds": "seconds before a job must start to end in time, from which on it goes first",
+    "fair.claim_growing_part": "part that counts of the work of a job whose batch size grows",
+    "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
+    "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
+    "fair.makespan_part": "part of the backlog that makes a job one of the longest",
+    "fair.restart_seconds": "seconds that a stop costs a job",
+    "fair.inertia": "part of what a job has left that does not count while it runs",
+    "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "
+    "jobs could run on several GPU types or in several sizes; always: also where they could not; "
+    "off: the walk alone",
+    "fair.solver_gap": "part of the best plan's worth that the walk's may lack and still stand",
+    "fair.placement": _PLACEMENT,
     "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
     "so that what it lends comes back; demand: at most what its jobs ask for",
     "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
@@ -115,11 +152,11 @@ POLICY_KEYS = {
     "0: none",
     "astraea.swap_after": "a waiting job takes the place of a running one of its own tenant only when that one "
     "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
+    "astraea.early_starts": "a job that never ran goes before all tenants' other jobs while first leases of its "
+    "tenant hold no more than this part of its quota: short jobs wait less; 0: as in the paper",
     "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
     "if they run a lease later; any: all that can still make it; off: none",
-    "astraea.placement": "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more "
-    "rather than wait, where its user left that open; or the name of an entry point of the group "
-    "slurm_fair.placements",
+    "astraea.placement": _PLACEMENT,
 }
 _POLICY_CHOICES = {
     "astraea.choose_share": ("quota", "demand"),

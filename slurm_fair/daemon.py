@@ -110,7 +110,7 @@ class Daemon:
             config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
         )
         cluster = DryRun(real) if dry_run else real
-        knowing = Knowing(cluster, real.name_of, journal, knowing_rules_of(config), standing)
+        knowing = Knowing(cluster, real.words_of, journal, knowing_rules_of(config), standing)
         daemon = cls(
             config, places, clock, journal, commands, knowing, SlurmHistory(commands), rules, standing, publisher,
             outlook, knowing=knowing,

@@ -80,7 +80,7 @@ class TickLog:
                 log.debug("%s", in_words(outcome))
             elif outcome.action.verb is not Verb.FREE:  # of those the cluster says why
                 self._once(record.time, in_words(outcome))
-        for note in (record.plan.note, record.guard):
+        for note in (record.plan.note, record.plan.fault, record.guard):
             if note:
                 self._once(record.time, note)
         self._said = {text: at for text, at in self._said.items() if record.time - at <= _AGAIN_SECONDS}

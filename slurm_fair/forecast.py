@@ -24,7 +24,7 @@ from slurm_fair.model import (
     Standing,
     TickRecord,
 )
-from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, find, ranks, take_or
 from slurm_fair.model.gpu_weight import of_jobs
 from slurm_fair.model.sizes import with_gangs
 from slurm_fair.policy.protocol import QuickPlans, QuickPolicy, solves
@@ -215,9 +215,7 @@ def _place(record: TickRecord, free: Bools) -> Ints:
     """Places in the line of those that are free to start; those without a rank go last."""
     rank = np.where(record.plan.explanation.rank >= 0, record.plan.explanation.rank, np.iinfo(np.int64).max)
     order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
+    return ranks(len(order), order)
 
 
 def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:

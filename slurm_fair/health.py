@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from slurm_fair.model import Gate
+from slurm_fair.state_folder import is_of_kind
 
 NAME = "health.json"
 _VERSION = 1
 _MOST_BYTES = 4096
 _MOST_TEXT = 300
-_MOST_SECONDS = 1e12
 
 ACTING, PAUSED, SHADOW, BLIND, STOPPED = "acting", "paused", "shadow", "blind", "stopped"
 STATES = (ACTING, PAUSED, SHADOW, BLIND, STOPPED)
@@ -48,15 +48,9 @@ def read_health(path: Path) -> Health | None:
     if not isinstance(said, dict) or said.pop("v", None) != _VERSION:
         return None
     known = {name: value for name, value in said.items() if name in _KINDS}
-    if len(known) < len(_KINDS) or not all(_fits(known[name], kind) for name, kind in _KINDS.items()):
+    if len(known) < len(_KINDS) or not all(is_of_kind(known[name], kind) for name, kind in _KINDS.items()):
         return None
     return Health(**known) if known["state"] in STATES else None
 
 
 _KINDS = {field.name: str if field.type == "str" else float for field in fields(Health)}
-
-
-def _fits(value: object, kind: type) -> bool:
-    if kind is str:
-        return isinstance(value, str)
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SECONDS

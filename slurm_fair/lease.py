@@ -46,6 +46,7 @@ REPORT_SECONDS = 5.0  # how often a report is written
 REPORT_BYTES_MAX = 64 * 1024  # the controller reads no longer file
 GRACE_SECONDS = 120.0
 READ_BY_CONTROLLER = ("ack", "report")
+DATA_LEAST = 0.05  # of a step: below that it does not matter when data are loaded
 PHASES = ("data", "forward", "backward", "update", "sync")
 SNAPSHOT = re.compile(r"^snapshot-r(\d+)-s(\d+)$")
 HALF_SNAPSHOT = re.compile(r"^\.snapshot-r(\d+)-s\d+\.")
@@ -94,7 +95,10 @@ class Lease:
         self._answered: int | None = None
         self._noticed_at = 0.0
         self._report: dict[str, Any] = {}
+        self._found = 0  # the pattern that its own times show; 0 = none does
         self._phases: dict[str, tuple[float, int]] = {}
+        self._whole = (0.0, 0)  # seconds and number of the steps that `step` timed since the last report
+        self._timing = threading.Lock()  # data may be loaded, and timed, by another thread
         self._kept: tuple[int, Callable[[], Path | None]] = (-1, lambda: None)  # a step, and what writes it
         self._tried: object = None  # which of these was written, or failed
         self._stored: tuple[int | None, Path | None] = (None, None)
@@ -200,10 +204,25 @@ class Lease:
         if now - self._reported_at < REPORT_SECONDS:
             return False
         self._reported_at = now
-        if self._phases:
-            self._report["phases"] = {name: round(s / n, 6) for name, (s, n) in self._phases.items()}
-            self._phases = {}
-        return self._write("report", self._report, durable=False)
+        with self._timing:
+            phases, whole = self._phases, self._whole
+            self._phases, self._whole = {}, (0.0, 0)
+        if phases:
+            each = {name: s / (whole[1] or n) for name, (s, n) in phases.items()}
+            self._report["phases"] = {name: round(seconds, 6) for name, seconds in each.items()}
+            self._found = pattern_of(each, whole[0] / whole[1]) if whole[1] else self._found
+        found = {"pattern": self._found} if self._found else {}
+        return self._write("report", {**found, **self._report}, durable=False)
+
+    @contextlib.contextmanager
+    def step(self, done: int, **keys: Any) -> Iterator[None]:
+        """Time one whole step, of which `profile` times the phases, and report that so many steps are done."""
+        began = time.perf_counter()
+        yield
+        with self._timing:
+            seconds, count = self._whole
+            self._whole = (seconds + time.perf_counter() - began, count + 1)
+        self.report(step=done, **keys)
 
     @contextlib.contextmanager
     def profile(self, phase: str, sync: Callable[[], object] | None = None) -> Iterator[None]:
@@ -216,8 +235,9 @@ class Lease:
         finally:
             if sync is not None:
                 sync()
-            seconds, count = self._phases.get(phase, (0.0, 0))
-            self._phases[phase] = (seconds + time.perf_counter() - began, count + 1)
+            with self._timing:
+                seconds, count = self._phases.get(phase, (0.0, 0))
+                self._phases[phase] = (seconds + time.perf_counter() - began, count + 1)
 
     def status(self) -> Status:
         """The lease of this run as it is now."""
@@ -342,6 +362,22 @@ class Lease:
         return True
 
 
+def pattern_of(phases: Mapping[str, float], whole: float) -> int:
+    """The pattern that the seconds of a step show (Hops 3.5): 1 = data are loaded beside the rest, 2 = before it.
+
+    Data count as loaded beside the rest where more than half of their time is missing in the whole step.
+    Communication is left out, because it may run beside backward propagation in both. 0 = data take no time to
+    speak of, or nobody timed them or the rest.
+    """
+    data, rest = (
+        phases.get("data", 0.0),
+        sum(phases.get(name, 0.0) for name in ("forward", "backward", "update")),
+    )
+    if not (rest > 0 and data > DATA_LEAST * whole > 0):
+        return 0
+    return 1 if data + rest - whole > data / 2 else 2
+
+
 def learning_rate_factor(rule: str, gpus: int, reference: int) -> float:
     """The factor for the learning rate, with another number of GPUs than it was chosen for."""
     if gpus <= 0 or reference <= 0:
@@ -353,7 +389,7 @@ def learning_rate_factor(rule: str, gpus: int, reference: int) -> float:
         factor = rates[gpus] / rates[reference]
     except (ValueError, KeyError, ZeroDivisionError):  # a rule that is none, or says nothing of these numbers
         return 1.0
-    return factor if math.isfinite(factor) else 1.0
+    return factor if 0 < factor < math.inf else 1.0
 
 
 def job_name(environ: Mapping[str, str]) -> str:
@@ -520,6 +556,7 @@ wait_for_requeue = CURRENT.wait_for_requeue
 on_checkpoint = CURRENT.on_checkpoint
 keep = CURRENT.keep
 report = CURRENT.report
+step = CURRENT.step
 profile = CURRENT.profile
 status = CURRENT.status
 

@@ -170,9 +170,8 @@ def others_write(found: os.stat_result) -> bool:
 
 def _refuse_others(folder: Folder, target: Path) -> None:
     found = folder.facts()
-    shared_safely = (
-        found.st_mode & stat.S_ISVTX and found.st_uid == 0
-    )  # as /tmp: nobody takes another's file away
+    # As /tmp: nobody takes another's file away.
+    shared_safely = found.st_mode & stat.S_ISVTX and found.st_uid == 0
     if os.geteuid() == 0 and others_write(found) and not shared_safely:
         raise InputError(
             f"{target}: others can change {folder.path} (mode {stat.S_IMODE(found.st_mode):04o}): "

@@ -11,12 +11,13 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.knowing import KnowingRules
 from slurm_fair.planner import IsolatedPlanner, PlannerLimits
 from slurm_fair.policy.protocol import solves
+from slurm_fair.policy.registry import in_full
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.state_folder import Places
-from slurm_fair.throughput import Alike
+from slurm_fair.throughput import Alike, Links
 from slurm_fair.tick import Rules
 
 _PART_OF_TERM, _LEAST_SECONDS = 0.5, 5.0  # a plan that takes longer is of no use any more
@@ -24,13 +25,14 @@ _PART_OF_TERM, _LEAST_SECONDS = 0.5, 5.0  # a plan that takes longer is of no us
 
 def rules_of(config: Config) -> Rules:
     """The rules of a tick, from the configuration; a policy that cannot be loaded is a ConfigError here."""
-    settings = config.policy.chosen()
+    chosen = config.policy.chosen()
     for name, others in config.policy.settings.items():
         load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
+    policy = load_policy(config.policy.name, chosen)
     return Rules(
         policy_name=config.policy.name,
-        policy=load_policy(config.policy.name, settings),
-        settings=settings,
+        policy=policy,
+        settings=in_full(config.policy.name, policy, chosen),
         terms=config.lease.terms(),
         ledger=config.tenants.ledger(),
         limits=Limits(
@@ -42,13 +44,14 @@ def rules_of(config: Config) -> Rules:
         plan_limit_seconds=min(
             config.policy.plan_limit, max(_PART_OF_TERM * config.lease.term, _LEAST_SECONDS)
         ),
+        profiling=config.profiler.profiling(),
     )
 
 
 def knowing_rules_of(config: Config) -> KnowingRules:
     """The rules of learning from jobs, as the configuration has them."""
     section = config.throughput
-    return KnowingRules(section.learn, Alike(section.alike), section.keeping())
+    return KnowingRules(section.learn, Alike(section.alike), section.keeping(), Links.given(section.links))
 
 
 def planner_of(
@@ -65,13 +68,19 @@ def planner_of(
 
 def commands_of(config: Config, places: Places) -> Commands:
     """Slurm's commands as the configuration wants them run."""
-    conf = site_conf(config.slurm.conf)
-    if config.slurm.conf and conf is None:
-        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
+    conf = conf_of(config)
     if conf is not None and _is_ours(places.directory):
         conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
     bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
     return Commands(conf, config.slurm.timeout, bin_dir)
+
+
+def conf_of(config: Config) -> Path | None:
+    """The site's slurm.conf, where it is not left to Slurm's commands to find it."""
+    conf = site_conf(config.slurm.conf)
+    if config.slurm.conf and conf is None:
+        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
+    return conf
 
 
 def _is_ours(directory: Path) -> bool:

@@ -52,9 +52,12 @@ class PlanTally:
     def document(self) -> dict[str, Any]:
         """The tally as the JSON documents tell it."""
         return {
-            "since": self.since, "made": self.made, "failed": self.failed, "why": self.why,
+            "since": self.since,
+            "made": self.made,
+            "failed": self.failed,
+            "why": self.why,
             "failed_at": self.failed_at,
-        }  # fmt: skip
+        }
 
     @classmethod
     def read(cls, path: Path) -> PlanTally | None:

@@ -198,7 +198,13 @@ def _heartbeat(said: object) -> Heartbeat | None:
     if not {"pid", "time", "limit_seconds", "gate"} <= said.keys() <= kinds.keys():
         return None
     for name, value in said.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SECONDS
-        if not (number if kinds[name] is float else isinstance(value, str)):
+        if not is_of_kind(value, kinds[name]):
             return None
     return Heartbeat(**said)
+
+
+def is_of_kind(value: object, kind: type) -> bool:
+    """True for a text, or for a number that a clock, a count or a process can have."""
+    if kind is str:
+        return isinstance(value, str)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SECONDS

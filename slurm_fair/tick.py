@@ -32,14 +32,17 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.action import STOPS
+from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.fading import with_faded, with_fading
 from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_share
+from slurm_fair.policy.profiling import Profiling, ended_with_turns, with_their_turns, with_turns
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
+from slurm_fair.policy.turns import with_turns_of
 from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Planner, Want
 from slurm_fair.reconcile import (
@@ -66,7 +69,7 @@ from slurm_fair.reconcile.retries import (
 )
 
 _TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
-_STOPS = (Verb.ASK, Verb.REQUEUE)
+_NO_TURNS = ": this look goes without its turns"
 
 
 # How a ledger takes in a look; events of jobs that the journal does not want may be left out.
@@ -106,6 +109,7 @@ class Rules:
     advance: Advance = advance
     show: Show = _all_events
     planner: Planner[View] | None = None  # None: the policy is called in this process
+    profiling: Profiling | None = None  # None: nobody's speed is measured in turns of its own
 
 
 class Prepared(NamedTuple):
@@ -115,6 +119,7 @@ class Prepared(NamedTuple):
     snapshot: Snapshot
     view: View
     events: tuple[Event, ...]
+    fault: str = ""  # of the profiler
 
 
 class TickDone(NamedTuple):
@@ -153,7 +158,7 @@ def tick(
     watch: Stopwatch,
     missed: tuple[Event, ...] = (),
 ) -> TickDone:
-    """One turn of the controller; `missed` happened since the last one, and no look has shown it."""
+    """One tick of the controller; `missed` happened since the last one, and no look has shown it."""
     watch.start()
     snapshot = cluster.observe(owed_answers(standing))
     watch.lap("observe")
@@ -167,7 +172,7 @@ def tick(
     ready = prepare(standing, snapshot, rules, wants)
     ready = _with_missed(ready, missed) if missed else ready
     watch.lap("advance")
-    plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants)
+    plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants, fault=ready.fault)
     watch.lap("plan")
     leases, actions, granted = reconcile(ready, plan, rules, wants)
     allowed, held_back = hold_back(actions, rules.limits)
@@ -176,7 +181,9 @@ def tick(
     if answered:
         outcomes += cluster.actuate(answered)
     watch.lap("act")
-    leases = leases if cluster.acts else without_promises(leases)
+    if not cluster.acts:  # nothing starts, so that nobody has tried anything either
+        memory = with_turns_of(plan.memory, ready.view.memory)
+        leases, plan = without_promises(leases), replace(plan, memory=memory)
     after = conclude(ready, leases, outcomes, plan, rules)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
@@ -230,7 +237,14 @@ def prepare(
         counts_seconds=rules.ledger.counts_seconds,
         happened=rules.show(happened),
     )
-    if standing.asked_for:
+    fault = ""
+    if rules.profiling is not None:
+        try:
+            leases = ended_with_turns(view, rules.profiling)
+        except Exception as error:
+            fault = _of_profiler(error)
+        standing, view = standing._replace(leases=leases), replace(view, leases=leases)
+    if standing.asked_for and any_of(standing.leases.revoking):
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
     beyond = promised_beyond(view)
@@ -239,7 +253,7 @@ def prepare(
         followed += back
     view = within_own_share(without_the_kept_out(view, rules.policy))
     view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
-    return Prepared(standing, snapshot, view, happened + followed)
+    return Prepared(standing, snapshot, view, happened + followed, fault)
 
 
 def _with_missed(ready: Prepared, missed: tuple[Event, ...]) -> Prepared:
@@ -264,18 +278,15 @@ def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing
     return standing._replace(leases=leases), replace(view, leases=leases), tuple(stays)
 
 
-def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
+def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, fault: str = "") -> Plan:
     """The planner's plan; one that raises, is late or cannot be means that the current leases stay.
 
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
+    `fault` is one of the profiler before: this look goes without its turns.
     """
     began, planner = clock.now(), rules.planner or InThisProcess(rules.policy)
     try:
-        plan = with_new(planner.plan(view, rules.plan_limit_seconds), view, rules.policy)
-        memory = with_faded(plan.memory, view)
-        plan = plan if memory is plan.memory else replace(plan, memory=memory)
-        plan = plan.explained() if in_full else plan
-        wrong = objections(plan, view)
+        plan, wrong = _planned(view, rules, planner, in_full, fault)
     except NoPlan as why:
         return standstill(view, str(why))
     except Exception as error:
@@ -289,6 +300,46 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     if view.terms.grants_at(view.now):
         return plan
     return postponed(plan).explained() if in_full else postponed(plan)
+
+
+def _planned(view: View, rules: Rules, planner: Planner[View], in_full: bool, fault: str) -> tuple[Plan, str]:
+    """The plan of this look, and what is wrong with it; a fault of the profiler costs the turns, and no plan."""
+    found = fault or _with_turns(view, rules, planner, in_full)
+    if not isinstance(found, str):
+        return found
+    plan = _of_policy(view, rules, planner, in_full)  # the GPUs of the turns are everybody's
+    memory = with_turns_of(plan.memory, view.memory)
+    return replace(plan, memory=memory, fault=found), objections(plan, view)
+
+
+def _with_turns(view: View, rules: Rules, planner: Planner[View], in_full: bool) -> tuple[Plan, str] | str:
+    """The policy's plan with the turns of the profiler, and what is wrong with it; or the profiler's fault."""
+    try:
+        shown, turns = with_turns(view, rules.policy, rules.profiling)
+    except Exception as error:
+        return _of_profiler(error)
+    plan = _of_policy(shown, rules, planner, in_full)
+    try:
+        whole = with_their_turns(plan, view, rules.policy, rules.profiling, turns)
+        whole = whole.explained() if in_full else whole
+        wrong = objections(whole, view)
+    except Exception as error:
+        return _of_profiler(error)
+    if wrong and not objections(plan, shown):
+        return f"the profiler's turns cannot be: {wrong}{_NO_TURNS}"
+    return whole, wrong
+
+
+def _of_policy(view: View, rules: Rules, planner: Planner[View], in_full: bool) -> Plan:
+    """The plan that the policy makes of what it is shown, with what the controller keeps in its memory."""
+    plan = with_new(planner.plan(view, rules.plan_limit_seconds), view, rules.policy)
+    memory = with_faded(plan.memory, view)
+    plan = plan if memory is plan.memory else replace(plan, memory=memory)
+    return plan.explained() if in_full else plan
+
+
+def _of_profiler(error: Exception) -> str:
+    return f"{where(Profiling, error)}: the profiler raised {error!r}{_NO_TURNS}"
 
 
 def reconcile(
@@ -384,7 +435,7 @@ def _asked(
 
 def _stays(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> list[Event]:
     """An event for each job that Slurm would not take off its GPUs, and that therefore has another lease."""
-    kept = {o.action.key: o.detail for o in outcomes if o.refused_for_good and o.action.verb in _STOPS}
+    kept = {o.action.key: o.detail for o in outcomes if o.refused_for_good and o.action.verb in STOPS}
     if not kept:
         return []
     snapshot, events = ready.snapshot, []

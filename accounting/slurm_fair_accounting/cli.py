@@ -28,11 +28,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
 _HELP = {
-    "tenants": "What each tenant had and was owed.",
+    "tenants": "GPU time that each tenant had and was owed.",
     "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
     "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
     "usage": "GPU-hours by day, tenant and user.",
-    "waits": "How long the jobs of each tenant waited.",
+    "waits": "Waiting times of each tenant's jobs.",
     "leases": "Each lease, and how it ended.",
 }
 
@@ -80,7 +80,7 @@ def _choice_options(command: _Command) -> _Command:
             "--share",
             type=click.Choice(["demand", "quota"]),
             default="demand",
-            help="What tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
+            help="GPU time that tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
         ),
     )
     return _with(command, options)

@@ -105,11 +105,8 @@ class Story:
             lease.ended_by = ""
         self._renewed(event)
 
-    def _returned(self, event: Event) -> None:
-        self._end_lease(event.time, EventKind.RETURNED)
-
-    def _takenback(self, event: Event) -> None:
-        self._end_lease(event.time, EventKind.TAKEN_BACK)
+    def _lost(self, event: Event) -> None:
+        self._end_lease(event.time, event.kind)
 
     def _open_lease(self) -> LeaseStory | None:
         return self.leases[-1] if self.leases and self.leases[-1].end is None else None
@@ -137,8 +134,8 @@ _TELLERS: dict[str, Callable[[Story, Event], None]] = {
     EventKind.RENEWED: Story._renewed,
     EventKind.REVOKED: Story._revoked,
     EventKind.STAYS: Story._stays,
-    EventKind.RETURNED: Story._returned,
-    EventKind.TAKEN_BACK: Story._takenback,
+    EventKind.RETURNED: Story._lost,
+    EventKind.TAKEN_BACK: Story._lost,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, among, any_of, ranks
 from slurm_fair.model.once import once
 from slurm_fair.policy.decided import Decided
 from slurm_fair.policy.draft import (
@@ -20,7 +20,6 @@ from slurm_fair.policy.draft import (
     Draft,
     Saying,
     placed,
-    ranks,
 )
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.orders.two_phase import (
@@ -29,10 +28,18 @@ from slurm_fair.policy.orders.two_phase import (
     by_tenant,
     decided_by,
     expected_winners,
+    fits_first_leases,
     merged,
 )
-from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, may_place, with_first_turns
-from slurm_fair.policy.packing.gang import Pools
+from slurm_fair.policy.orders.walk import (
+    Candidates,
+    Walk,
+    contest_of,
+    may_place,
+    placed_alone,
+    with_due_gangs_first,
+)
+from slurm_fair.policy.packing.gang import Pools, Sites
 from slurm_fair.policy.packing.placement import placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.quiet import only_renews
@@ -40,6 +47,7 @@ from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 
 OWED_MOST = "it is among those owed most"
+EARLY = "it never ran, and with it the first leases of its tenant stay within its quota"
 FILLS = "it fills GPUs that nobody ahead of it can use"
 STILL_OWED = "it is still among those owed most"
 MISFIT = "its gang does not fit what those ahead of it leave"
@@ -62,8 +70,8 @@ class Astraea:
 
     Section 5.2.1 names three kinds of jobs that a tenant's own order may prefer, and 6.1.1 uses one of them: so
     new jobs first is on, and long-renewed leases are not preferred. The paper does not rank the kinds; here a
-    deadline goes before a first start, because what is missed is missed for good. None of it changes what tenants
-    get: a tenant's turn comes by its rho alone, and a preferred job is charged like any other.
+    deadline goes before a first start, because what is missed is missed for good. A preferred job is charged like
+    any other. Tenants go by their rho, but for first leases within their quota (`early_starts`).
 
     Jobs store only when they lose their lease (5.1.1, on-demand checkpoint): one that is renewed hears nothing.
     """
@@ -73,7 +81,9 @@ class Astraea:
     # So do leases renewed this often, after the new jobs.
     keep_long_renewed: Annotated[int, Within(0, 1e9, "0 = off")] = 0
     # A waiting job takes the place of a running sibling only when that one is ahead of it by so many leases.
-    swap_after: Annotated[float, Within(0, 1e6, "0 = as in the paper")] = 1.0
+    swap_after: Annotated[float, Within(0, 1e6, "0 = as in the paper")] = 4.0
+    # A job that never ran goes before all others while first leases of its tenant hold no more of its quota.
+    early_starts: Annotated[float, Within(0, 1, "0 = as in the paper")] = 0.0
     urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
     placement: PlacerName = "consolidated"
 
@@ -85,13 +95,13 @@ class Astraea:
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not view.waits.size and not view.over.size:
+        if not view.waiting_rows.size and not view.over.size:
             return sheet.unchanged()
         round_ = Round(self, view)
         return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)
 
     def decided(self, plan: Plan, view: View) -> Decided:
-        """The tenant's rho when the job's turn came: with the leases that the plan gave it before."""
+        """The tenant's rho when the walk came to the job: with the leases that the plan gave it before."""
         owed = "its quota" if self.choose_share == "quota" else "what it wanted of its quota"
         name = f"what its tenant has had, with the leases of this round before it, of {owed}"
         return Decided(name, True, decided_by(plan, view, self.choose_share), then=_BETWEEN_EQUALS)
@@ -119,7 +129,7 @@ class Round:
     @once
     def candidates(self) -> Candidates:
         """The jobs that wait, and those that run under a lease that is over."""
-        view, rows = self.view, self.view.waits
+        view, rows = self.view, self.view.waiting_rows
         runs = np.zeros(len(rows), dtype=bool)
         if view.over.size:
             contested = view.expired
@@ -198,11 +208,32 @@ class Round:
         return self._picks(self._own_order[0], self.settled)
 
     @once
-    def turns(self) -> Ints:
-        """The order, behind gangs for which nodes were set aside that are free now."""
-        rows = self.candidates.rows[self.order]
-        turns = with_first_turns(self.view, rows)
-        return self.order if turns is rows else ranks(len(self.view.waiting), self.candidates.rows)[turns]
+    def walk_order(self) -> Ints:
+        """The order, behind early starts, and behind gangs for which nodes were set aside that are free now."""
+        early = self.early[self.order]
+        order = np.concatenate((self.order[early], self.order[~early])) if any_of(early) else self.order
+        rows = self.candidates.rows[order]
+        in_order = with_due_gangs_first(self.view, rows)
+        return order if in_order is rows else ranks(len(self.view.waiting), self.candidates.rows)[in_order]
+
+    @once
+    def early(self) -> Bools:
+        """Candidates that never ran, and whose tenant's first leases leave room for them in its quota.
+
+        None where a job of the tenant has a deadline to make: that one goes first.
+        """
+        settings, tenant, early = self.settings, self.candidates.tenant, np.zeros(len(self.rho), dtype=bool)
+        if not settings.early_starts or not settings.new_jobs_first:
+            return early
+        new = self.accounts.never_ran()
+        if self.deadlines is not None:
+            new &= ~among(tenant, np.unique(tenant[self.deadlines.urgent]))
+        starts = self.order[new[self.order]]
+        if starts.size:
+            starts = starts[tenant[starts].argsort(kind="stable")]
+            gpus = self._weighed[starts]
+            early[starts] = fits_first_leases(self.view, tenant[starts], gpus, settings.early_starts)
+        return early
 
     def _picks(self, offers: Ints, *served: Ints) -> Ints:
         """The tenants' offers in the order in which they are picked, after what these rows cost."""
@@ -221,7 +252,12 @@ class Round:
         """True where a candidate's lease is likely to be renewed."""
         if not self.candidates.runs:
             return np.zeros(len(self.candidates.rows), dtype=bool)
-        return expected_winners(self.view, self.pools, self.candidates, self.turns)
+        return expected_winners(self.view, self.pools, self.candidates, self.walk_order)
+
+    def _alone(self) -> Sites | None:
+        """The sites of the only job that waits, if it needs nobody's GPUs: then nobody need be put in order."""
+        name = self.settings.placement
+        return placed_alone(self.view, self.pools, placer(name), spreads(name))
 
     def _may_change(self) -> bool:
         """False where the walk could change nothing: then it is made only for those who ask why."""
@@ -233,13 +269,13 @@ class Round:
     @once
     def walked(self) -> Walked | None:
         """Phase 2: down the order, and once more for what is left over; None where it could change nothing."""
-        if not self.view.waits.size and not self.view.owes:
+        if not self.view.waiting_rows.size and not self.view.owes:
             return None
         place = placer(self.settings.placement)
-        contest = contest_of(self.view, self.pools, place, self.candidates, self.turns, self.expected)
+        contest = contest_of(self.view, self.pools, place, self.candidates, self.walk_order, self.expected)
         walk = Walk(self.candidates, self.pools, contest)
         promised = walk.contest.clear_debts()
-        walk.strict(self.turns)
+        walk.strict(self.walk_order)
         filled = walk.fill(self._left_over(walk))
         return Walked.of(walk, self.order, filled, promised)
 
@@ -275,7 +311,13 @@ class Round:
     def say(self, sheet: Draft) -> Placement:
         """Puts the verdicts into the draft; returns where the granted gangs lie."""
         sheet.explain(self._why)
-        walked = self.walked if self._may_change() else None
+        if not self._may_change():
+            return Placement.none()
+        alone = self._alone()
+        if alone is not None:
+            sheet.decide(self.view.waiting_rows, Verdict.GRANT)
+            return placed(self.view.waiting_rows, [alone])
+        walked = self.walked
         if walked is None:
             return Placement.none()
         rows = self.candidates.rows
@@ -295,6 +337,8 @@ class Round:
         yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
         if walked is not None:
             yield from walked.why(rows)
+            first = np.array([job for job in walked.granted if job not in walked.filled], dtype=np.int64)
+            yield rows[first[self.early[first]]], EARLY
         yield contested[expected], STILL_OWED
         if walked is not None and walked.evicted:
             likely = expected[walked.evicted]

@@ -41,7 +41,7 @@ class Fifo:
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""
-        waits = view.waits
+        waits = view.waiting_rows
         memory, again = view.memory, math.inf
         if self.reset_seconds and len(waits):
             memory, again = self._chosen(view)

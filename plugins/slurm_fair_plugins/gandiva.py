@@ -30,7 +30,7 @@ MOVING = "moving"  # in memory
 
 @dataclass(frozen=True, slots=True)
 class Gandiva:
-    """Suspend and resume round robin: who has waited longest since it last ran takes its turn.
+    """Suspend and resume round robin: who has waited longest since it last ran goes first.
 
     Reading: GPUs are exclusive, so the paper's packing of several jobs onto one GPU, and its undoing by profiles,
     are left out. A lease is the time slice. Placement is greedy by affinity: nodes that run gangs of the same size
@@ -68,7 +68,7 @@ class Gandiva:
             np.append(waits, runs),
             move=move,
             place=affinity.place,
-            turn=affinity.turn,
+            next_row=affinity.next_row,
             score=lambda: np.where(view.waiting, view.now - view.snapshot.jobs.submit, np.nan),
             memory=memory,
             words=WORDS,
@@ -126,7 +126,7 @@ class _Affinity:
         self._of: Ints = np.zeros(len(view.snapshot.nodes), dtype=np.int64)
         np.maximum.at(self._of, held.node, view.snapshot.jobs.gpus[held.row])
 
-    def turn(self, row: int) -> None:
+    def next_row(self, row: int) -> None:
         """Note the row whose gang is placed next."""
         self._packs = bool(self._moving) and int(self._key[row]) in self._moving
 

@@ -50,7 +50,7 @@ class GavelFtf(InRounds):
     alone: Literal["part", "whole"] = "part"
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
-        alone = alone_rate(crowd) if self.alone == "part" else turn_rate(crowd)
+        alone = alone_rate(crowd) if self.alone == "part" else whole_cluster_rate(crowd)
         return _finish_time(crowd, alone)
 
 
@@ -96,7 +96,7 @@ def alone_rate(crowd: Crowd) -> Floats:
     return rate
 
 
-def turn_rate(crowd: Crowd) -> Floats:
+def whole_cluster_rate(crowd: Crowd) -> Floats:
     """Throughput of each job if it had the entire cluster to itself, 1/n of the time."""
     rate: Floats = crowd.rate.max(axis=1, initial=0.0) / max(len(crowd.rows), 1)
     return rate

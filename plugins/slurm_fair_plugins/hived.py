@@ -65,7 +65,13 @@ class Hived:
         borrows = np.where(view.waiting, 1.0, np.nan)
         borrows[first] = 0.0
         plan = ordered(
-            view, order, keep=owners, place=buddies.place, turn=buddies.turn, score=borrows, words=WORDS
+            view,
+            order,
+            keep=owners,
+            place=buddies.place,
+            next_row=buddies.next_row,
+            score=borrows,
+            words=WORDS,
         )
         owners[first[np.isin(first, plan.places.row)]] = True
         return replace(plan, memory=_memory(view, owners))
@@ -116,7 +122,7 @@ class _Buddies:
         )
         self._owner = False
 
-    def turn(self, row: int) -> None:
+    def next_row(self, row: int) -> None:
         """Note the row whose gang is placed next."""
         self._owner = row in self._guaranteed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, find, ranks, take_or
 from slurm_fair.model.once import once
 from slurm_fair.policy import Pools, Shapes, View
 from slurm_fair.solve import Table
@@ -200,9 +200,8 @@ class Received:
     def _lies_on(self) -> Ints:
         """Column of the GPU type that each job's lease lies on, -1 = none."""
         view, crowd = self._crowd.view, self._crowd
-        column = np.full(len(view.snapshot.gpu_types) + 1, -1, dtype=np.int64)
-        column[crowd.kinds] = np.arange(len(crowd.kinds))
-        on = np.full(len(view.waiting), -1, dtype=np.int64)
+        column = ranks(len(view.snapshot.gpu_types) + 1, crowd.kinds)
+        on = absent(len(view.waiting))
         places = view.lease_places
         on[places.row] = column[view.snapshot.nodes.gpu_type[places.node]]
         return on[crowd.rows]

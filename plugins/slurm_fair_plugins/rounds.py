@@ -224,8 +224,8 @@ class _RoundAccounts:
                 self.on_type[rows[queue]] = self.kinds[kind]
                 picked.append(queue)
         behind = queues[0][~taken[queues[0]]]
-        in_turn: Ints = rows[np.concatenate([*picked, behind])]
-        return in_turn
+        in_order: Ints = rows[np.concatenate([*picked, behind])]
+        return in_order
 
     def _offered(self) -> list[float]:
         """GPUs of each type that the round is about."""

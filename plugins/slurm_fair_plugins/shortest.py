@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, any_of
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.orders.ordered import Words, contenders, ordered
 from slurm_fair.policy.quiet import only_renews
+from slurm_fair.policy.remaining import attained
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
@@ -23,6 +24,7 @@ WORDS = Words(
     waits="others are shorter",
 )
 UNKNOWN = "come last, in the order of submission"
+ATTAINED = "count as having left what they have run so far"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,12 @@ class ShortestRemaining:
     """Shortest remaining time first (SRTF): as leases end, the jobs nearest to their end go on.
 
     Reading: what remains is what a user declared (else the time limit) less what is done, or what the job itself
-    reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
+    reports; seconds with the whole gang on the reference GPU type. What a job of unknown length has run stands for
+    what it has left.
     """
 
     score_is: ClassVar[Order] = Order("the seconds that it still needs")
-    unknown_run_time: ClassVar[str] = UNKNOWN
+    unknown_run_time: ClassVar[str] = ATTAINED
 
     placement: PlacerName = "consolidated"
 
@@ -46,7 +49,7 @@ class ShortestRemaining:
     def plan(self, view: View) -> Plan:
         """GPUs to those that have the least to do."""
         rows = contenders(view)
-        left = view.told.left_seconds[rows] if len(rows) else np.zeros(0)
+        left = _left(view)[rows] if len(rows) else np.zeros(0)
         return _shortest_first(view, rows, left, self.placement, preempt=True)
 
 
@@ -59,7 +62,7 @@ class ShortestRemainingService:
 
     score_is: ClassVar[Order] = Order("the GPU-seconds that it still needs")
 
-    unknown_run_time: ClassVar[str] = UNKNOWN
+    unknown_run_time: ClassVar[str] = ATTAINED
 
     placement: PlacerName = "consolidated"
 
@@ -71,7 +74,7 @@ class ShortestRemainingService:
     def plan(self, view: View) -> Plan:
         """GPUs to those that need the least GPU time to end."""
         rows = contenders(view)
-        service = view.told.left_seconds[rows] * view.snapshot.jobs.gpus[rows] if len(rows) else np.zeros(0)
+        service = _left(view)[rows] * view.snapshot.jobs.gpus[rows] if len(rows) else np.zeros(0)
         return _shortest_first(view, rows, service, self.placement, preempt=True)
 
 
@@ -100,6 +103,13 @@ class ShortestJob:
         rows = np.flatnonzero(view.waiting)
         declared = view.told.declared_seconds[rows] if len(rows) else np.zeros(0)
         return _shortest_first(view, rows, declared, self.placement, preempt=False)
+
+
+def _left(view: View) -> Floats:
+    """Seconds that each job still needs, as users and jobs say; else what it has run."""
+    left = view.told.left_seconds
+    unknown = ~np.isfinite(left)
+    return np.where(unknown, attained(view), left) if any_of(unknown) else left
 
 
 def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, preempt: bool) -> Plan:

@@ -12,6 +12,7 @@ from slurm_fair.model.columns import Ints
 from slurm_fair.policy.decided import Order, age
 from slurm_fair.policy.orders.apportion import whole_parts
 from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.in_line import in_line
 from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
@@ -62,11 +63,7 @@ def _within_quota(view: View, waits: Ints) -> Ints:
     tenant, gpus = jobs.tenant[waits], jobs.gpus[waits]
     quota = whole_parts(view.snapshot.total_gpus, view.snapshot.tenants.weight)
     used = view.tenant_gpus
-    first = np.searchsorted(tenant, tenant, side="left")
-    taken = np.cumsum(gpus)
-    through = taken - np.where(
-        first > 0, taken[first - 1], 0
-    )  # GPUs of the tenant's line up to and with this job
+    first, through = in_line(tenant, gpus)
     fits = used[tenant] + through <= quota[tenant]
-    alone = (gpus > quota[tenant]) & (used[tenant] == 0) & (np.arange(len(waits)) == first)
+    alone = (gpus > quota[tenant]) & (used[tenant] == 0) & first
     return np.flatnonzero(fits | alone)

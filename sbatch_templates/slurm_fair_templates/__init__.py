@@ -3,8 +3,14 @@
 from slurm_fair_templates.options import GATES, PASS_ON, Options, parse_choices
 from slurm_fair_templates.rendering import render, search_path, wrap
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, split
-from slurm_fair_templates.stamp import SIGNALS, StampWords, stamped
-from slurm_fair_templates.submission import gpus_asked, notes, script_of_wrap, submit_argv
+from slurm_fair_templates.stamp import SIGNALS, StampWords, script_hash, stamped
+from slurm_fair_templates.submission import (
+    gpus_asked,
+    may_not_be_requeued,
+    notes,
+    script_of_wrap,
+    submit_argv,
+)
 
 __all__ = [
     "GATES",
@@ -16,9 +22,11 @@ __all__ = [
     "StampWords",
     "directives",
     "gpus_asked",
+    "may_not_be_requeued",
     "notes",
     "parse_choices",
     "render",
+    "script_hash",
     "script_of_wrap",
     "search_path",
     "split",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 
+from slurm_fair.slurm_text.durations import UNIT_SECONDS, seconds_in
+
 # Numbers with more digits are sbatch's to refuse: here they are words that we do not know.
 BLIND_SECONDS = 60  # the gate where we cannot tell when the deadline is: the controller makes it longer
-UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _RELATIVE = re.compile(r"now(?:\+ *([0-9]{1,12})(?:(second|minute|hour|day|week)s?)?)?", re.IGNORECASE)
 _EPOCH = re.compile(r"uts([0-9]{1,12})")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?)?")
 _OF_DAY = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
-_LIMIT = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def gate_seconds(wanted: int, deadline: str | None, time_limit: str, now: float | None) -> int:
@@ -26,7 +26,7 @@ def gate_seconds(wanted: int, deadline: str | None, time_limit: str, now: float 
     ahead = seconds_ahead(deadline, now)
     if ahead is None:
         return min(wanted, BLIND_SECONDS)
-    return max(min(wanted, (ahead - limit_seconds(time_limit)) // 2), 1)
+    return max(min(wanted, (ahead - (seconds_in(time_limit) or 0)) // 2), 1)
 
 
 def seconds_ahead(deadline: str, now: float | None) -> int | None:
@@ -46,16 +46,6 @@ def seconds_ahead(deadline: str, now: float | None) -> int | None:
         ahead = (_at(f"{day} {clock}", now) for day in days)
         return next((seconds for seconds in ahead if seconds is not None and seconds > 0), None)
     return None
-
-
-def limit_seconds(text: str) -> int:
-    """A time limit in sbatch's words: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S; 0 for none."""
-    if not (found := _LIMIT.fullmatch(text)):
-        return 0
-    days, first, second, third = found.groups()
-    if days is not None or third is not None:
-        return int(days or 0) * 86_400 + int(first) * 3600 + int(second or 0) * 60 + int(third or 0)
-    return int(first) * 60 + int(second or 0)
 
 
 def _at(text: str, now: float) -> int | None:

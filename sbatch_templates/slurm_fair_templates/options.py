@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -16,7 +17,9 @@ MOST_SECONDS = 30 * 86400  # of a grace or a gate
 MOST_SIZES = 16  # that one job may name
 _COUNT = re.compile(r"[0-9]{1,5}")
 _SPAN = re.compile(r"([0-9]{1,5})-([0-9]{1,5})(?::([0-9]{1,5}))?")
-LR_RULE = re.compile(r"^(fixed|linear|sqrt|[0-9]{1,6}=[0-9.eE+-]{1,40}(,[0-9]{1,6}=[0-9.eE+-]{1,40})*)$")
+_HASH = re.compile(r"(?:[0-9a-f]{16})?")
+LR_RULES = ("fixed", "linear", "sqrt")
+_RATE = re.compile(r"([0-9]{1,6})=([0-9.eE+-]{1,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Options:
     pass_on: to whom the request signal goes: processes of the batch node that catch it (local), these and
     every srun step (steps), nobody (none: the program watches the request file, as lease.py does anyway).
     reports: how the answer travels: the controller reads our file, or we put it into the job's comment.
+    script_hash: what makes it a class with other jobs of its script; empty = it does not say.
+    profile: its speed is to be measured on each GPU type where nobody knows it.
     exits_when_saved: the program answers the request by saving and exiting; the runtime answers for it.
     """
 
@@ -44,6 +49,8 @@ class Options:
     lease_py: str = ""
     publish_dir: str = ""
     reports: str = "auto"
+    script_hash: str = ""
+    profile: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in one line."""
@@ -68,7 +75,11 @@ class Options:
             f"at most {MOST_SIZES} numbers",
         )
         self._check_usual()
-        _check(LR_RULE.match(self.lr_rule), "lr-rule", self.lr_rule, "fixed, linear, sqrt or GPUS=LR,GPUS=LR")
+        _check(_HASH.fullmatch(self.script_hash), "script-hash", self.script_hash, "16 characters of 0-9a-f")
+        wanted = (
+            f"{', '.join(LR_RULES)}, or a table GPUS=LR,GPUS=LR of numbers above 0, each number of GPUs once"
+        )
+        _check(self.lr_rule in LR_RULES or _is_table(self.lr_rule), "lr-rule", self.lr_rule, wanted)
         for name in ("app", "checkpoint_command", "lease_py", "publish_dir"):
             value = getattr(self, name)
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
@@ -86,7 +97,8 @@ class Options:
 
     def stamp(self, gate: str) -> StampWords:
         """The words of the job's comment."""
-        return StampWords(self.signal, self.grace_seconds, gate, self.gpus_choices)
+        words = self.signal, self.grace_seconds, gate, self.gpus_choices, self.script_hash, self.profile
+        return StampWords(*words)
 
 
 def parse_choices(text: str) -> tuple[int, ...]:
@@ -99,6 +111,20 @@ def parse_choices(text: str) -> tuple[int, ...]:
     wanted = "numbers such as 1,2,4,8, or MIN-MAX:STEP"
     _check(all(_COUNT.fullmatch(word) for word in words), "gpus-choices", text, wanted)
     return tuple(sorted({int(word) for word in words}))
+
+
+def _is_table(text: str) -> bool:
+    """True for a learning rate above 0 for each of some numbers of GPUs."""
+    rows = [_RATE.fullmatch(row) for row in text.split(",")]
+    gpus = {int(row[1]) for row in rows if row and int(row[1]) > 0 and _is_rate(row[2])}
+    return len(gpus) == len(rows)
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:

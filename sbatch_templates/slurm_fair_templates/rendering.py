@@ -19,6 +19,7 @@ from slurm_fair_templates.stamp import stamped
 PACKAGE = Path(__file__).parent
 SITE = Path("/etc/slurm/slurm-fair/templates")
 SUFFIX = ".sbatch.j2"
+_REPORT_SECONDS = 300  # a job changes its comment no more often
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -97,6 +98,7 @@ def _fill(
         "pass_on": options.pass_on,
         "exits_when_saved": options.exits_when_saved or options.signal == "TERM",
         "reports": options.reports,
+        "report_seconds": max(options.gate_seconds // 2, _REPORT_SECONDS),  # the gate is two leases long
     }
     folders = search_path(os.environ) if search is None else search
     try:

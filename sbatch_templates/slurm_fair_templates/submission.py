@@ -39,14 +39,14 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
     said = []
     if not gpus_asked((*own, *line.options), environ):
         said.append("no GPUs are asked for: the job is left to plain Slurm, without a lease")
-    if stays := _may_not_be_requeued(line.options, own, environ):
+    if stays := may_not_be_requeued(line, script, environ):
         said.append(f"{stays}: the job is never asked to give its GPUs back, and keeps them until it ends")
     return tuple(said)
 
 
-def _may_not_be_requeued(options: Iterable[Given], own: Iterable[Given], environ: Mapping[str, str]) -> str:
+def may_not_be_requeued(line: CommandLine, script: str, environ: Mapping[str, str]) -> str:
     """The option that forbids a requeue; empty where none does. Of sbatch's two options the last one stands."""
-    for source in (options, own):
+    for source in (line.options, directives(script)):
         said = [option.name for option in source if option.name in ("requeue", "no-requeue")]
         if said:
             return "--no-requeue" if said[-1] == "no-requeue" else ""

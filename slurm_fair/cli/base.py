@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from slurm_fair.store import Reader
 
 _FULL = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
+
+
+def our_version() -> str:
+    try:
+        return version("slurm_fair")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 @dataclass(frozen=True, slots=True)

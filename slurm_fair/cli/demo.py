@@ -17,14 +17,19 @@ import click
 from rich.console import Console
 
 from slurm_fair.cli.table import TextColumn, print_table
-from slurm_fair.demo import live, scenario, stage, verdict, virtual
-from slurm_fair.demo.measure import Measures, measure
+from slurm_fair.demo import comparison, live, scenario, stage, verdict, virtual
+from slurm_fair.demo.measure import hungry_in_all, measure
+from slurm_fair.demo.scenario import Scheduler
 from slurm_fair.errors import InputError, LabError, SlurmFairError
 from slurm_fair.lab import ensure_packages
 from slurm_fair.store import open_reader
 from slurm_fair_accounting import build_report_group
 
 _COMPLAINTS_SHOWN = 10
+_NEXT = (
+    "Next: `slurm-fair init` on your controller node; `slurm-fair replay --start now-2weeks` shows what it would "
+    "have made of your own cluster."
+)
 
 
 @click.command()
@@ -35,7 +40,12 @@ _COMPLAINTS_SHOWN = 10
     "--quick", is_flag=True, help="Play a small demo: 2 nodes with 4 GPUs, leases of 5 s, under a minute."
 )
 @click.option("--keep", is_flag=True, help="Keep the folder with logs, journal and jobs.")
-@click.option("--no-fifo", is_flag=True, help="Leave out the comparison with plain Slurm.")
+@click.option(
+    "--no-fifo", is_flag=True, help="Leave out the comparison with plain Slurm: fair share, and FIFO."
+)
+@click.option(
+    "--full", is_flag=True, help="End with the reports of tenants and jobs, all figures and every proof."
+)
 @click.option(
     "--virtual",
     "made_up",
@@ -52,6 +62,7 @@ def demo(
     /,
     keep: bool,
     no_fifo: bool,
+    full: bool,
     made_up: bool,
     or_virtual: bool,
     fast: bool,
@@ -59,8 +70,9 @@ def demo(
 ) -> None:
     """Show it: three tenants, about 30 jobs with checkpoints, real Slurm, a proof and a comparison.
 
-    Starts a private Slurm on this machine (as root on Debian it installs the packages, saying so first), the
-    daemon with short leases, and beside it the same jobs under plain Slurm. Exit code 0 only if every proof holds.
+    Starts a private Slurm on this machine (as root on Debian it installs the packages, saying so first) and the
+    daemon with short leases. Beside it, two more run the same jobs alone: Slurm with fair share and backfill, and
+    Slurm first in first out. Exit code 0 only if every proof holds.
     """
     began = time.monotonic()
     if fast and not (made_up or or_virtual):
@@ -73,11 +85,11 @@ def demo(
             played = virtual.play(plot, folder, not no_fifo, Console(), fast)
         else:
             played = stage.play(plot, folder, not no_fifo, functools.partial(live.show, Console()))
-        failed = _tell(plot, played)
+        failed = _tell(plot, played, full)
         if failed:
             keep_it()
             _say_what_failed(failed, played)
-    click.echo(f"All of it took {time.monotonic() - began:.0f} s.")
+    click.echo(f"All of it took {time.monotonic() - began:.0f} s. {_NEXT}")
     if failed:
         context.exit(1)
 
@@ -167,29 +179,45 @@ def _introduce(plot: scenario.DemoScenario, no_fifo: bool, made_up: bool) -> Non
         f"{scenario.FLOOD} submits all its jobs at once, the others a few seconds later; one job of "
         f"{scenario.THIRD} wants the whole cluster."
     )
-    kind = "virtual cluster, in virtual time," if made_up else "private Slurm"
     if made_up:
         click.echo(
             "The cluster is virtual and so is time; daemon, journal, report and proof are the real ones."
         )
     if not no_fifo:
-        click.echo(f"A second {kind} gets the same jobs at the same times, without slurm_fair.")
+        click.echo(
+            "Two more clusters get the same jobs at the same times without slurm_fair: one has fair share with "
+            f"backfill, one goes first in first out (FIFO). {_fair_share_here(plot, made_up)}"
+        )
 
 
-def _tell(plot: scenario.DemoScenario, played: stage.Played) -> Sequence[verdict.Check]:
-    """Reports, comparison, proof; the checks that failed."""
-    _reports(played)
-    fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
-    fifo = measure(played.fifo.runs, plot.weights, plot.total_gpus) if played.fifo else None
-    _comparison(plot, fair, fifo, played.fair.books)
+def _fair_share_here(plot: scenario.DemoScenario, made_up: bool) -> str:
+    """A sentence on fair share where jobs take seconds."""
+    if made_up:
+        return "Fair share and backfill are those of the policy `slurm`."
+    return (
+        "Slurm counts usage once a minute at most; so that fair share sees it here, its slurmctld is started anew "
+        f"every {plot.recount_seconds:g} s."
+    )
+
+
+def _tell(plot: scenario.DemoScenario, played: stage.Played, full: bool) -> Sequence[verdict.Check]:
+    """Comparison and proof, with --full the reports too; the checks that failed."""
+    if full:
+        _reports(played)
+    _comparison(plot, played, full)
     click.echo(f"The daemon made {verdict.ticks(played.fair.tick_seconds)}.")
-    checks = list(verdict.prove(plot, played.fair, fair))
-    if played.fifo:
-        checks += verdict.prove_fifo(plot, played.fifo)
-    click.echo("\nProof")
-    for check in checks:
+    own_time = measure(played.fair.runs, plot.weights, plot.total_gpus)
+    checks = list(verdict.prove(plot, played.fair, own_time))
+    for scheduler, facts in played.plain.items():
+        checks += verdict.prove_plain(plot, scheduler, facts)
+    failed = [check for check in checks if not check.holds]
+    if not full:
+        click.echo(f"{len(checks) - len(failed)} of {len(checks)} proofs hold (--full lists them).")
+    else:
+        click.echo("\nProof")
+    for check in checks if full else failed:
         click.echo(f"  {'holds ' if check.holds else 'FAILED'}  {check.title}: {check.found}")
-    return [check for check in checks if not check.holds]
+    return failed
 
 
 def _reports(played: stage.Played) -> None:
@@ -201,10 +229,20 @@ def _reports(played: stage.Played) -> None:
         group.main([name], prog_name="slurm-fair report", standalone_mode=False)
 
 
-def _comparison(plot: scenario.DemoScenario, fair: Measures, fifo: Measures | None, books: str) -> None:
-    click.echo(f"\nThe same jobs (from {books}, by the same function)")
-    rows = [
-        {"what": row.what, "fair": row.fair, "fifo": row.fifo} for row in verdict.compare(plot, fair, fifo)
-    ]
-    columns = [TextColumn("", "what"), TextColumn("slurm_fair", "fair")]
-    print_table([*columns, TextColumn("plain Slurm FIFO", "fifo")] if fifo else columns, rows)
+def _comparison(plot: scenario.DemoScenario, played: stage.Played, full: bool) -> None:
+    facts = {Scheduler.SLURM_FAIR: played.fair, **played.plain}
+    runs = [each.runs for each in facts.values()]
+    window = hungry_in_all(runs, plot.weights, plot.total_gpus)
+    acts = {
+        scheduler: measure(each.runs, plot.weights, plot.total_gpus, window)
+        for scheduler, each in facts.items()
+    }
+    when = f", from second {window.since:.0f} to {window.until:.0f}" if window else ""
+    click.echo(f"\nEach tenant's part of the GPU time while every tenant wanted more than its share{when}")
+    for line in comparison.picture(plot, acts):
+        click.echo(line)
+    click.echo(f"\nThe same jobs, from {played.fair.books}")
+    columns = [TextColumn("", "what"), *(TextColumn(each.value, each.value) for each in acts)]
+    print_table(columns, comparison.figures(plot, acts, full))
+    for sentence in comparison.gains_and_costs(plot, acts):
+        click.echo(sentence)

@@ -19,6 +19,7 @@ from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
 from slurm_fair.model import Blocked, Event, EventKind, Verdict, label, parse_label
+from slurm_fair.model.counted import counted
 from slurm_fair.recent import finished_row
 
 _AHEAD = 5
@@ -94,7 +95,7 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     """The job's state, its numbers, and what it waits for."""
     promised = is_starting(row)
     where = f" on {clean(row['nodes'])}" if row["nodes"] and not promised else ""
-    gpus = "1 GPU" if row["gpus"] == 1 else f"{row['gpus']} GPUs"
+    gpus = counted(row["gpus"], "GPU")
     first, *more = reasons.full(row)
     had, owed = row["had_gpu_seconds"] / 3600, row["owed_gpu_seconds"] / 3600
     lines = [
@@ -111,6 +112,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     if row.get("set_aside"):
         lines.append(said_of_set_aside(row["set_aside"]))
     lines.append(said_of_sizes(row))
+    if row.get("no_turn"):
+        lines.append(f"it gets no turn of the profiler: {clean(row['no_turn'])}")
     lines += said_of_progress(row)
     lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
@@ -221,16 +224,16 @@ def _ended(board: Board, name: str, events: Sequence[Event]) -> dict[str, Any] |
 
 
 def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
-    gpus = "1 GPU" if job["gpus"] == 1 else f"{job['gpus']} GPUs"
+    gpus = counted(job["gpus"], "GPU")
     how = f" ({clean(job['slurm_state'])})" if job["slurm_state"] else ""
     leases = sum(event.kind in (EventKind.GRANTED, EventKind.ADOPTED, EventKind.RENEWED) for event in events)
     times = job["restarts"]
-    gave = "it never gave way" if not times else f"it was requeued {times} time{'s' if times > 1 else ''}"
+    gave = f"it was requeued {counted(times, 'time')}" if times else "it never gave way"
     had, owed = job["had_gpu_seconds"] / 3600, job["owed_gpu_seconds"] / 3600
     return [
         f"job {job['job']}{_of(job)}, {gpus}: ended {instant(job['end'])}{how}",
         f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
-        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "")
+        + (f" in {counted(leases, 'lease')}" if leases else "")
         + f"; {gave}",
         f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
     ]

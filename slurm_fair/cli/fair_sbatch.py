@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import shutil
 import subprocess
@@ -18,11 +19,18 @@ import click
 import slurm_fair_templates as templates
 from slurm_fair.bell import ring
 from slurm_fair.cli.base import open_site
-from slurm_fair.cli.durations import WholeSeconds
+from slurm_fair.cli.durations import WHOLE_SECONDS
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"
+NO_PROFILER = (
+    "--profile: this site has no profiler ([profiler] enabled): the job waits for its turn as all do"
+)
+TOO_BIG = (
+    "--profile: the job asks for {gpus} GPUs, and turns of the profiler have {most} at most: it gets none"
+)
+NOT_REQUEUED = "--profile: a job that is not to be requeued gets no turn of the profiler"
 _MOST_BYTES = 64 * 1024**2  # of a script; sbatch itself takes 4 MB unless the site says otherwise
 _ASKS = ("help", "usage", "version")
 
@@ -35,6 +43,7 @@ class SiteGate:
     seconds: int = 1800
     publish_dir: str = ""
     reports: str = "auto"
+    turn_gpus: float = math.inf  # that turns of its profiler may have, 0 = it has none; inf = nobody can tell
 
 
 def site_gate() -> SiteGate:
@@ -44,7 +53,8 @@ def site_gate() -> SiteGate:
     except SlurmFairError:
         return SiteGate()
     seconds = max(int(2 * config.lease.term), 1)
-    return SiteGate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
+    turn_gpus = config.profiler.gpus if config.profiler.enabled else 0
+    return SiteGate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports, turn_gpus)
 
 
 def gate_from(environ: Mapping[str, str], site: SiteGate) -> SiteGate:
@@ -83,13 +93,18 @@ class PassThrough(click.Command):
 )
 @click.help_option("--help", "--usage")
 @click.version_option(package_name="slurm_fair", prog_name="fair-sbatch")
-@click.option("--template", default="generic", show_default=True, help="Which template to use.")
+@click.option("--template", default="generic", show_default=True, help="The template of the script.")
 @click.option(
     "--gpus-choices",
     default="",
-    help="Numbers of GPUs the job can run with: 1,2,4,8 or MIN-MAX[:STEP]; what it asks for is one of them.",
+    help="Numbers of GPUs that the job can run with, such as 1,2,4,8 or MIN-MAX[:STEP]; it asks for one of them.",
 )
-@click.option("--lr-rule", default="fixed", show_default=True, help="fixed, linear, sqrt or GPUS=LR,GPUS=LR.")
+@click.option(
+    "--lr-rule",
+    default="fixed",
+    show_default=True,
+    help="Learning rate by number of GPUs: fixed, linear, sqrt or GPUS=LR,GPUS=LR.",
+)
 @click.option("--app", default="", help="Jobs of one search for parameters share this name.")
 @click.option(
     "--checkpoint-signal",
@@ -107,19 +122,22 @@ class PassThrough(click.Command):
     type=click.Choice(templates.PASS_ON),
     default="local",
     show_default=True,
-    help="Who gets the signal: processes of the first node that catch it, every srun step too, nobody.",
+    help="Receivers of the signal: processes of the first node that catch it, every srun step too, or none.",
 )
 @click.option(
     "--grace",
-    type=WholeSeconds(),
+    type=WHOLE_SECONDS,
     default=120,
     show_default=True,
-    help="How long the job needs to save, at most: seconds, or 5m, 1h, 15:00.",
+    help="The longest time that the job needs to save: seconds, or 5m, 1h, 15:00.",
 )
 @click.option(
     "--gate-seconds",
-    type=WholeSeconds(),
-    help="How long the job waits at most if no controller lets it start; less with a close --deadline.",
+    type=WHOLE_SECONDS,
+    help="The job's longest wait where no controller lets it start; less with a close --deadline.",
+)
+@click.option(
+    "--profile", is_flag=True, help="Have the job's speed measured in short turns on each GPU type."
 )
 @click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")
 @click.option("--print", PRINT, is_flag=True, help="Show the script and sbatch's options; submit nothing.")
@@ -156,6 +174,8 @@ def submit(
         lease_py=lease_file(),
         publish_dir=gate.publish_dir,
         reports=gate.reports,
+        script_hash=templates.script_hash(script),
+        profile=given["profile"],
     )
     if options.gpus_choices and not options.gpus_reference:
         raise InputError(
@@ -168,9 +188,21 @@ def submit(
         sys.stdout.flush()
     code = 0 if given[PRINT] else run_sbatch(argv, wrapped)
     ring("" if given[PRINT] else gate.publish_dir)  # the daemon, where it runs on this machine
-    for note in templates.notes(line, script, environ) if code == 0 else ():
-        click.echo(f"fair-sbatch: {note}", err=True)
+    if code == 0:
+        stays = templates.may_not_be_requeued(line, script, environ)
+        told = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
+        for note in (*told, *templates.notes(line, script, environ)):
+            click.echo(f"fair-sbatch: {note}", err=True)
     return code
+
+
+def no_turn(site: SiteGate, gpus: int, stays: str) -> tuple[str, ...]:
+    """The reason why a job gets no turn of the profiler, where that is known when it is submitted."""
+    if not site.turn_gpus:
+        return (NO_PROFILER,)
+    if gpus > site.turn_gpus:
+        return (TOO_BIG.format(gpus=gpus, most=site.turn_gpus),)
+    return (NOT_REQUEUED,) if stays else ()
 
 
 def script_and_arguments(line: templates.CommandLine) -> tuple[str, templates.CommandLine]:

@@ -26,10 +26,12 @@ _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "
 @click.command()
 @click.option("--dir", "root", default="/", metavar="DIR", help="Write below DIR instead of /.")
 @click.option(
-    "--config-path", default=str(DEFAULT_PATH), show_default=True, help="Where the configuration goes."
+    "--config-path", default=str(DEFAULT_PATH), show_default=True, help="Path of the configuration."
 )
 @click.option(
-    "--gate", type=click.Choice(CHOICES["slurm.gate"]), help="What keeps waiting jobs back.  [default: begin]"
+    "--gate",
+    type=click.Choice(CHOICES["slurm.gate"]),
+    help="The gate of waiting jobs.  [default: begin]",
 )
 @click.option("--account", default="slurm-fair", show_default=True, help="Unix account of the daemon.")
 @click.option("--only", type=click.Choice(KINDS), multiple=True, help="Only these files.")

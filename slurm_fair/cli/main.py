@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from slurm_fair.cli.base import OneLineErrors, ended_in_one_line
+from slurm_fair.cli.base import OneLineErrors, ended_in_one_line, our_version
 
 _COMMANDS = {
     "run": "slurm_fair.cli.run:run",
@@ -25,18 +24,13 @@ _COMMANDS = {
     "replay": "slurm_fair.cli.replay.command:replay",
     "policies": "slurm_fair.cli.policies:policies",
     "tune-lease": "slurm_fair.cli.tune.command:tune_lease",
+    "bench-links": "slurm_fair.cli.bench_links:bench_links",
+    "sweep": "slurm_fair.cli.sweep.command:sweep",
     "trace": "slurm_fair.cli.trace:trace",
     "init": "slurm_fair.cli.init:init",
     "replay-tick": "slurm_fair.cli.replay_tick:replay_tick",
     "deadman": "slurm_fair.cli.control:deadman",
 }
-
-
-def our_version() -> str:
-    try:
-        return version("slurm_fair")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 @click.group(cls=OneLineErrors, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

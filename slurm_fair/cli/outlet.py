@@ -39,9 +39,8 @@ class _Outlet:
         except BrokenPipeError:
             self._gone = True
             with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
-                nowhere = os.open(
-                    os.devnull, os.O_WRONLY | os.O_CLOEXEC
-                )  # what is left in buffers goes there
+                # What is left in buffers goes there.
+                nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
                 os.dup2(nowhere, self._stream.fileno())
                 os.close(nowhere)
 

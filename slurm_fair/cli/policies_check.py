@@ -25,12 +25,12 @@ _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
 @click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="Set one of its settings.")
 @JSON
 def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
-    """Try a policy on simulated clusters: does it keep to what every policy must keep to?
+    """Try a policy on simulated clusters against the rules that hold for every policy.
 
     Each rule that it breaks is told with the file and the line, and how to mend it. Takes some seconds.
     Exit code 0 when no rule is broken, 1 when one is, 2 when the policy cannot be loaded.
     """
-    from slurm_fair.cli.simulate.turns import settings_of
+    from slurm_fair.cli.simulate.setups import settings_of
 
     given = settings_of(settings, (name,))[name]
     trial, views = _tried(name, given)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from slurm_fair.board import Board
-from slurm_fair.board_row import is_starting
+from slurm_fair.board_row import is_starting, is_waiting
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
@@ -23,12 +23,13 @@ from slurm_fair.cli.status import (
     said_of_estimates,
     said_of_set_aside,
 )
-from slurm_fair.cli.table import TextColumn, instant, print_table
+from slurm_fair.cli.table import TextColumn, clean, instant, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
 from slurm_fair_accounting.source.known_names import refuse_name
 
 _FINISHED = 5
+_NAMED = 8  # jobs in one line
 _HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, with `explain`."
 
 
@@ -131,6 +132,8 @@ def _say_rest(
     for job in rows:
         if job.get("set_aside"):
             click.echo(f"job {job['job']}: {said_of_set_aside(job['set_aside'])}")
+    for line in () if alone else _of_no_turn(rows):
+        click.echo(line)
     for job in finished[:_FINISHED]:
         click.echo(f"job {job['job']} ended {instant(job['end'])}: see `slurm-fair explain {job['job']}`")
     if alone:
@@ -139,6 +142,20 @@ def _say_rest(
     past = said_of_estimates(board)
     if past and any(row["expected_start"] for row in rows):
         click.echo(past)
+
+
+def _of_no_turn(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for each reason why waiting jobs that ask for turns of the profiler get none."""
+    jobs: dict[str, list[str]] = {}
+    for job in rows:
+        if is_waiting(job) and job.get("no_turn"):
+            jobs.setdefault(clean(job["no_turn"]), []).append(job["job"])
+    return [f"no turn of the profiler: {why}: {_named(names)}" for why, names in jobs.items()]
+
+
+def _named(jobs: Sequence[str]) -> str:
+    more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {', '.join(jobs[:_NAMED])}{more}"
 
 
 _QUEUE: Sequence[TextColumn] = (

@@ -74,10 +74,15 @@ class Reasons:
         if not _waits(row) or row["why"] == _ARRAY_LIMIT:
             return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
-        return [*own, *late, *self.held()]
+        return [*own, *late, *self.held(), *self._of_the_plan()]
+
+    def _of_the_plan(self) -> list[str]:
+        """The words of the policy on its whole plan."""
+        about = clean(str(self._board.decided.get("about", "")))
+        return [about] if about else []
 
     def before(self, row: Row) -> Sequence[Row]:
-        """The waiting jobs whose turn comes earlier."""
+        """The waiting jobs that are ahead of it."""
         return self._ranked[: self._place.get(row["job"], 0)]
 
     def _those_before(self, row: Row) -> str:

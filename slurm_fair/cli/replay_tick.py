@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 import numpy as np
 
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.table import clean
-from slurm_fair.errors import InputError, NotHere, SlurmFairError
+from slurm_fair.errors import ConfigError, InputError, NotHere, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
-from slurm_fair.policy.registry import load as load_policy
+from slurm_fair.policy.profiling import Profiling
+from slurm_fair.policy.registry import load_recorded
 from slurm_fair.store import Reader
 from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile, without_promises
 from slurm_fair.wall_clock import WallClock
@@ -32,7 +35,9 @@ def replay_tick(context: click.Context, number: int | None) -> None:
         wanted = span[1] if number is None else number
         if not span[0] <= wanted <= span[1]:
             raise InputError(f"tick {wanted} is not in the journal, which holds {span[0]} to {span[1]}")
-        again, then = replayed(journal, wanted, site.config.tenants.ledger())
+        again, then = replayed(
+            journal, wanted, site.config.tenants.ledger(), site.config.profiler.profiling()
+        )
     differing = [
         f"  job {label(int(then.snapshot.jobs.key[row]))}: "
         f"{Verdict(int(then.plan.verdict[row])).name} then, {Verdict(int(again.verdict[row])).name} now"
@@ -42,25 +47,28 @@ def replay_tick(context: click.Context, number: int | None) -> None:
     click.echo(f"tick {wanted}: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
     if not same_plan(again, then.plan):
         click.echo("\n".join(differing))
-        if then.plan.note:
-            click.echo(f"another plan was carried out than the policy makes: {clean(then.plan.note)}")
+        note = then.plan.note or then.plan.fault
+        if note:
+            click.echo(f"another plan was carried out than the policy makes: {clean(note)}")
             return
         raise SlurmFairError(f"tick {wanted} comes out differently: was the policy changed since?")
     click.echo("the same plan as then")
 
 
-def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Plan, TickRecord]:
+def replayed(
+    journal: Reader, number: int, settings: LedgerSettings, profiling: Profiling | None = None
+) -> tuple[Plan, TickRecord]:
     """The plan computed again, and the record of it."""
     before = journal.standing_before(number)
     start, standing = before if before else (number - 1, None)
     for record in journal.ticks(start + 1, number):
-        rules = rules_then(record, settings)
+        rules = replace(rules_then(record, settings), profiling=profiling)
         if standing is None:
             standing = Standing.new(record.time)
         standing = standing._replace(tick=record.number - 1, ledger=record.amended or standing.ledger)
         ready = prepare(standing, record.snapshot, rules)
         if record.number == number:
-            return decide(ready.view, rules, WallClock()), record
+            return decide(ready.view, rules, WallClock(), fault=ready.fault), record
         leases, _, _ = reconcile(ready, record.plan, rules)
         leases = without_promises(leases) if record.dry_run else leases
         standing = conclude(ready, leases, record.outcomes, record.plan, rules)
@@ -69,7 +77,12 @@ def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Pl
 
 def rules_then(record: TickRecord, settings: LedgerSettings) -> Rules:
     """The rules that a recorded tick went by."""
-    policy = load_policy(record.policy, record.settings)
+    try:
+        policy = load_recorded(record.policy, record.settings)
+    except ConfigError as problem:
+        raise InputError(
+            f"tick {record.number} cannot be computed again by this version: {problem}"
+        ) from None
     return Rules(
         record.policy,
         policy,

@@ -25,7 +25,7 @@ from slurm_fair.model import EventKind, JobState, TickRecord
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
 from slurm_fair.plan_tally import PlanTally
-from slurm_fair.policy.registry import load
+from slurm_fair.policy.registry import load_recorded
 from slurm_fair.tick import Rules
 
 if TYPE_CHECKING:
@@ -55,20 +55,14 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
         raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")
-    counts = site.config.tenants.ledger().counts_seconds
-    if not ahead:
-        return draw(
-            record, standing, estimates=_past(site, record), counts_seconds=counts, plans=_plans(site)
-        )
-    rules, past = _rules(site, record), _past(site, record)
-    expected = forecast(record, standing, rules) if rules else None
+    rules = _rules(site, record) if ahead else None
     board = draw(
         record,
         standing,
-        expected,
-        estimates=past,
+        forecast(record, standing, rules) if rules else None,
+        estimates=_past(site, record),
         policy=rules.policy if rules else None,
-        counts_seconds=counts,
+        counts_seconds=site.config.tenants.ledger().counts_seconds,
         plans=_plans(site),
     )
     return replace(board, finished=ended)
@@ -95,7 +89,7 @@ def _rules(site: Site, record: TickRecord) -> Rules | None:
     """The policy of that tick; none where this version has no such policy."""
     settings = dict(record.settings)
     try:
-        policy = load(record.policy, settings)
+        policy = load_recorded(record.policy, settings)
     except SlurmFairError:
         return None
     return Rules(

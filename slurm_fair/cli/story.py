@@ -63,14 +63,6 @@ def _submitted(said: Said) -> str:
     return "submitted" + (f" by {clean(said['user'])}" if said.get("user") else "")
 
 
-def _granted(said: Said) -> str:
-    return f"GPUs{_on(said)} were promised to it{_until(said)}"
-
-
-def _opened(said: Said) -> str:
-    return f"its gate was opened: Slurm may start it{_on(said)}"
-
-
 def _started(said: Said) -> str:
     run = said.get("restarts") or 0
     return f"started{_on(said)}" + (f" (run {run + 1})" if run else "")
@@ -90,25 +82,9 @@ def _renewed(said: Said) -> str:
     return f"its lease was renewed{often} lease {said.get('number', '?')} of this run{_until(said)}"
 
 
-def _revoked(said: Said) -> str:
-    return f"its lease was not renewed{_because(said)}{_for_whom(said)}"
-
-
-def _asked(said: Said) -> str:
-    return f"it was asked to save and to give way{_because(said)}{_for_whom(said)}"
-
-
-def _requeued(said: Said) -> str:
-    return f"it was put back into the queue{_because(said)}{_for_whom(said)}"
-
-
 def _returned(said: Said) -> str:
     held = said.get("held_seconds")
     return f"it gave its GPUs back{f' after {duration(held)}' if held else ''}{_because(said)}"
-
-
-def _takenback(said: Said) -> str:
-    return f"the promise of GPUs{_on(said)} was taken back{_because(said)}"
 
 
 def _stays(said: Said) -> str:
@@ -130,16 +106,16 @@ def _finished(said: Said) -> str:
 
 _SENTENCES: Mapping[str, Any] = {
     EventKind.SUBMITTED: _submitted,
-    EventKind.GRANTED: _granted,
-    EventKind.OPENED: _opened,
+    EventKind.GRANTED: lambda said: f"GPUs{_on(said)} were promised to it{_until(said)}",
+    EventKind.OPENED: lambda said: f"its gate was opened: Slurm may start it{_on(said)}",
     EventKind.STARTED: _started,
     EventKind.ADOPTED: _adopted,
     EventKind.RENEWED: _renewed,
-    EventKind.REVOKED: _revoked,
-    EventKind.ASKED: _asked,
-    EventKind.REQUEUED: _requeued,
+    EventKind.REVOKED: lambda said: f"its lease was not renewed{_because(said)}{_for_whom(said)}",
+    EventKind.ASKED: lambda said: f"it was asked to save and to give way{_because(said)}{_for_whom(said)}",
+    EventKind.REQUEUED: lambda said: f"it was put back into the queue{_because(said)}{_for_whom(said)}",
     EventKind.RETURNED: _returned,
-    EventKind.TAKEN_BACK: _takenback,
+    EventKind.TAKEN_BACK: lambda said: f"the promise of GPUs{_on(said)} was taken back{_because(said)}",
     EventKind.STAYS: _stays,
     EventKind.STOPPED: _stopped,
     EventKind.FINISHED: _finished,

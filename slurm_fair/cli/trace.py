@@ -81,9 +81,11 @@ def convert_command(
 @click.option("--jobs", type=int, default=500, show_default=True, help="Number of jobs.")
 @click.option("--rate", type=float, help="Jobs submitted per hour.")
 @click.option(
-    "--load", type=float, help="GPU-time asked for against that of --gpus; 1 unless --rate is given."
+    "--load",
+    type=float,
+    help="GPU time asked for, divided by the GPU time of --gpus; 1 unless --rate is given.",
 )
-@click.option("--gpus", type=int, help=f"The cluster that --load speaks of; {_USUAL_GPUS} unless given.")
+@click.option("--gpus", type=int, help=f"GPUs of the cluster of --load; {_USUAL_GPUS} unless given.")
 @click.option("--tenants", type=int, default=8, show_default=True, help="Number of tenants that submit them.")
 @click.option(
     "--zipf",
@@ -97,7 +99,7 @@ def convert_command(
     type=click.Choice(list(WORKLOADS)),
     default="shockwave",
     show_default=True,
-    help="Job sizes of that paper.",
+    help="The paper that the job sizes are taken from.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bytes."
@@ -130,9 +132,13 @@ def generate_command(
 @_SKIP
 @JSON
 def describe_command(
-    trace_file: Path, gpus: int | None, cluster: Path | None, throughputs: Path | None, skip_bad: bool,
+    trace_file: Path,
+    gpus: int | None,
+    cluster: Path | None,
+    throughputs: Path | None,
+    skip_bad: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Tell what a trace holds.
 
     Jobs, tenants, GPU-hours, sizes, arrivals, and the load on a cluster. docs/schema/trace-describe.json has the

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm_fair.demo.scenario import DemoScenario
+from slurm_fair.demo.scenario import POLICY, DemoScenario
 from slurm_fair.errors import LabError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.state_folder import Places, last_beat
@@ -30,6 +30,10 @@ def configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, publi
             f"grace = {scenario.grace_seconds:g}",
             'align = "aligned"',
             f'publish_dir = "{published}"',
+            "[policy]",
+            f'name = "{POLICY}"',
+            f"[policy.{POLICY}]",
+            *(f"{name} = {value!r}" for name, value in scenario.policy_settings.items()),
             "[slurm]",
             f'conf = "{slurm_conf}"',
             "notice = false",  # nobody else knows this cluster

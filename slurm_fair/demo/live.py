@@ -12,20 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm_fair.demo.picture import Picture
-from slurm_fair.demo.scenario import DemoScenario
+from slurm_fair.demo.scenario import DemoScenario, Scheduler
 
 FREE = "."
 _COLOURS = ("blue", "yellow", "green", "magenta", "cyan")
 _POLL_SECONDS = 0.25
 LINE_SECONDS = 4.0
-TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
 
 
 class Act(Protocol):
     """An act as a spectator sees it, on a real Slurm or a virtual cluster."""
 
     scenario: DemoScenario
-    fair: bool
+    scheduler: Scheduler
     picture: Picture
 
 
@@ -61,7 +60,7 @@ def waiting(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
 def line(stage: Act) -> str:
     """One act in one line."""
     picture, scenario = stage.picture, stage.scenario
-    title = "slurm_fair" if stage.fair else "plain FIFO"
+    title = stage.scheduler.value
     if not picture.seen:
         return f"{picture.seconds:4.0f} s  {title}: {picture.phase}"
     held, rows = gpus_now(picture, scenario), _accounts(picture)
@@ -83,23 +82,23 @@ def table(stages: Sequence[Act]) -> Group:
     """All acts beside each other: tenants, then the GPUs of every node."""
     scenario = stages[0].scenario
     tenants = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("Tenant", "Weight", "Quota"):
+    for title in ("Tenant", "Quota"):
         tenants.add_column(f"\n{title}", justify="left" if title == "Tenant" else "right")
     for stage in stages:
-        more = ("had", "owed", "rho") if stage.fair else ()
-        head = "slurm_fair" if stage.fair else "FIFO"
-        for at, title in enumerate(("GPUs", "waiting", *more)):
+        more = ("had", "owed", "rho") if stage.scheduler.ours else ()
+        head = stage.scheduler.value
+        for at, title in enumerate(("GPUs", "wait", *more)):
             tenants.add_column(f"{'' if at else head}\n{title}", justify="right")
     total = sum(scenario.weights.values())
     for at, (name, weight) in enumerate(scenario.weights.items()):
-        cells = [f"{weight}", f"{weight / total * scenario.total_gpus:g}"]
+        cells = [f"{weight / total * scenario.total_gpus:g}"]
         for stage in stages:
             cells += _cells(stage, name)
         tenants.add_row(Text(name, style=_colour(at)), *cells)
     nodes = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
     nodes.add_column("\nNode")
     for stage in stages:
-        nodes.add_column(f"{TITLES[stage.fair]}\n{_where(stage)}")
+        nodes.add_column(f"{stage.scheduler.value}\n{_where(stage)}")
     strips = [strip(stage.picture, scenario) for stage in stages]
     for node in strips[0]:
         nodes.add_row(node, *(_painted(letters.get(node, ""), scenario) for letters in strips))
@@ -110,7 +109,7 @@ def _cells(stage: Act, tenant: str) -> Iterator[str]:
     picture, scenario = stage.picture, stage.scenario
     yield str(gpus_now(picture, scenario)[tenant])
     yield str(waiting(picture, scenario)[tenant])
-    if stage.fair:
+    if stage.scheduler.ours:
         row = _accounts(picture).get(tenant)
         yield f"{row['had_gpu_seconds']:.0f} s" if row else "-"
         yield f"{row['owed_gpu_seconds']:.0f} s" if row else "-"
@@ -121,7 +120,7 @@ def _where(stage: Act) -> str:
     picture = stage.picture
     if picture.phase != "playing":
         return picture.phase
-    return f"{picture.seconds:.0f} s, {picture.done} of {len(stage.scenario.jobs)} jobs done"
+    return f"{picture.seconds:.0f} s, {picture.done}/{len(stage.scenario.jobs)} jobs done"
 
 
 def _painted(letters: str, scenario: DemoScenario) -> Text:

@@ -1,8 +1,8 @@
-"""The metrics of one act of the demo, from accounting: one function measures both acts."""
+"""The metrics of one act of the demo, from accounting: one function measures all acts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,14 @@ import numpy as np
 from slurm_fair.ledger import jain, quota, rho_for_reports, tenant_share
 from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class HungryTime:
+    """A part of an act, in seconds since its first submission."""
+
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class _Lives:
 class _Line:
     """Stretches of time in which nothing changed; rows are stretches, columns tenants."""
 
+    since: Floats  # seconds from the first submission to the beginning of the stretch
     seconds: Floats
     demand: Ints
     held: Ints
@@ -92,15 +101,43 @@ class _Line:
         longest: Bools = all_along & (part == np.argmax(length))
         return longest
 
+    def within(self, window: HungryTime) -> Bools:
+        """Stretches of the window, whose ends are cuts."""
+        middle = self.since + self.seconds / 2
+        return (middle > window.since) & (middle < window.until)
 
-def measure(runs: RunTable, weights: Mapping[str, float], total_gpus: int) -> Measures:
-    """Everything at once; runs without a start or without an end do not belong here."""
+
+def hungry_in_all(
+    acts: Sequence[RunTable], weights: Mapping[str, float], total_gpus: int
+) -> HungryTime | None:
+    """The time in which every tenant was hungry in every act; None where there is none."""
+    since, until = 0.0, np.inf
+    for runs in acts:
+        if not len(runs):
+            return None
+        line = _line(runs, _Lives.of(runs), _weights(runs, weights), total_gpus)
+        stretches = np.flatnonzero(line.hungry)
+        if not len(stretches):
+            return None
+        since = max(since, float(line.since[stretches[0]]))
+        until = min(until, float(line.since[stretches[-1]] + line.seconds[stretches[-1]]))
+    return HungryTime(since, until) if since < until < np.inf else None
+
+
+def measure(
+    runs: RunTable, weights: Mapping[str, float], total_gpus: int, window: HungryTime | None = None
+) -> Measures:
+    """Everything at once; runs without a start or without an end do not belong here.
+
+    "Hungry" is the time in which every tenant wants its quota, or the window.
+    """
     if not len(runs):
         return Measures((), 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
     lives = _Lives.of(runs)
-    weight = np.array([weights.get(name, 1.0) for name in runs.tenants], dtype=np.float64)
-    line = _line(runs, lives, weight, total_gpus)
-    hungry, waiting = line.hungry, line.demand.sum(axis=1) > line.held.sum(axis=1)
+    weight = _weights(runs, weights)
+    line = _line(runs, lives, weight, total_gpus, window)
+    hungry = line.hungry if window is None else line.within(window)
+    waiting = line.demand.sum(axis=1) > line.held.sum(axis=1)
     first_wait = lives.first_start - lives.submit
     tenants = _tenants(runs.tenants, weight, lives, first_wait, line, hungry)
     held = float((line.held.sum(axis=1) * line.seconds).sum())
@@ -120,9 +157,16 @@ def measure(runs: RunTable, weights: Mapping[str, float], total_gpus: int) -> Me
     )
 
 
-def _line(runs: RunTable, lives: _Lives, weight: Floats, total_gpus: int) -> _Line:
-    ran = runs.start > 0
-    cuts = np.unique(np.concatenate([lives.submit, lives.end, runs.start[ran], runs.end[ran]]))
+def _weights(runs: RunTable, weights: Mapping[str, float]) -> Floats:
+    return np.array([weights.get(name, 1.0) for name in runs.tenants], dtype=np.float64)
+
+
+def _line(
+    runs: RunTable, lives: _Lives, weight: Floats, total_gpus: int, window: HungryTime | None = None
+) -> _Line:
+    ran, first_submit = runs.start > 0, lives.submit.min()
+    edges = [first_submit + window.since, first_submit + window.until] if window else []
+    cuts = np.unique(np.concatenate([lives.submit, lives.end, runs.start[ran], runs.end[ran], edges]))
     middle = (cuts[:-1] + cuts[1:]) / 2
     demand = _sums(lives.tenant, lives.gpus, lives.submit, lives.end, middle, len(weight))
     held = _sums(runs.tenant[ran], runs.gpus[ran], runs.start[ran], runs.end[ran], middle, len(weight))
@@ -130,7 +174,7 @@ def _line(runs: RunTable, lives: _Lives, weight: Floats, total_gpus: int) -> _Li
     np.minimum.at(first, lives.tenant, lives.submit)
     here = np.where(middle[:, None] > first, weight, 0.0)  # a tenant counts from its first job on
     quotas = quota(total_gpus, here, here.sum(axis=1, keepdims=True))
-    return _Line(np.diff(cuts), demand, held, quotas)
+    return _Line(cuts[:-1] - first_submit, np.diff(cuts), demand, held, quotas)
 
 
 def _sums(tenant: Ints, gpus: Ints, since: Floats, until: Floats, instants: Floats, tenants: int) -> Ints:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 
 from slurm_fair.errors import InputError
@@ -16,7 +17,30 @@ SHORTEST_LEASE_SECONDS, LONGEST_LEASE_SECONDS = 3.0, 3600.0
 MOST_NODES, MOST_GPUS_PER_NODE = 64, 64
 _LENGTHS = (1.0, 0.6, 1.3, 0.8, 1.2)  # of the jobs of one tenant, so that they do not end together
 FLOOD, SECOND, THIRD = "vision", "nlp", "speech"
+POLICY = "fair"
+# How far from its end a job may be and still go before those of tenants within their quota; what a stop costs it.
+_PRICE_LEASES, _RESTART_LEASES = 2.5, 0.6
 WEIGHTS: Mapping[str, int] = MappingProxyType({FLOOD: 1, SECOND: 1, THIRD: 2})
+
+
+class Scheduler(Enum):
+    """The scheduler of one act; the value is its name in tables."""
+
+    SLURM_FAIR = "slurm_fair"
+    FAIR_SHARE = "fair share"
+    FIFO = "FIFO"
+
+    @property
+    def ours(self) -> bool:
+        return self is Scheduler.SLURM_FAIR
+
+    @property
+    def folder(self) -> str:
+        """The name of the act's folder."""
+        return self.value.replace(" ", "_").lower()
+
+
+PLAIN = (Scheduler.FAIR_SHARE, Scheduler.FIFO)  # Slurm alone, as most sites have it and at its plainest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +95,26 @@ class DemoScenario:
     def begin(self, now: float) -> float:
         """The next instant just after leases have ended: all jobs are there when they end again, in every demo."""
         return (math.floor(now / self.lease_seconds) + 1.05) * self.lease_seconds
+
+    @property
+    def policy_settings(self) -> Mapping[str, float]:
+        """The settings of `fair`, in the demo's own measure: a site weighs hours, and the demo has seconds.
+
+        What is proven is each tenant's part, so nothing but its quota, what it lacks and work left decide.
+        """
+        return {
+            "price_hours": round(_PRICE_LEASES * self.lease_seconds / 3600.0, 6),
+            "debt_hours": 0.0,
+            "restart_seconds": round(_RESTART_LEASES * self.lease_seconds, 3),
+            "inertia": 0.0,
+            "claim_weight": 0.0,
+            "makespan_weight": 0.0,
+        }
+
+    @property
+    def recount_seconds(self) -> float:
+        """Seconds between two counts of usage by Slurm's fair share: two leases."""
+        return 2 * self.lease_seconds
 
     @property
     def limit_seconds(self) -> float:

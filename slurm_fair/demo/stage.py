@@ -1,4 +1,4 @@
-"""One act: a lab, the submissions at their times, and, in one of the two acts, the daemon."""
+"""One act: a lab, the submissions at their times, and, in one of the acts, the daemon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,25 +18,33 @@ from slurm_fair.board import Board, read_board
 from slurm_fair.demo.controller import Controller, configuration
 from slurm_fair.demo.live import Watch
 from slurm_fair.demo.picture import Picture, Seen
-from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, DemoScenario
+from slurm_fair.demo.scenario import PLAIN, STEP_SECONDS, DemoJob, DemoScenario, Scheduler
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Blind, EventKind, RunTable
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm_text import hostlist
 from slurm_fair.store import open_reader
 
 COUNTER = Path(str(templates.__file__)).with_name("demo_counter.py")
 _OVER = "over"
 _LOOK_SECONDS = 1.0
 _SETTLED_SECONDS = 15.0
-_TOGETHER_SECONDS = 150.0  # how long one act waits for the other's lab
+_TOGETHER_SECONDS = 150.0  # how long one act waits for the others' labs
 _UNANSWERED = "no answer within the grace"  # as the journal says it; any other reason excuses no lost step
 _GATE_SECONDS = 3600
 _MINUTES_DECLARED = 10
-_FIFO = {"PriorityType": "priority/basic", "PriorityWeightAge": "", "PriorityWeightFairshare": ""}
+_SETTINGS: Mapping[Scheduler, Mapping[str, str]] = {
+    Scheduler.SLURM_FAIR: {},
+    Scheduler.FAIR_SHARE: {"PriorityWeightFairshare": "100000", "PriorityCalcPeriod": "1"},
+    Scheduler.FIFO: {
+        "PriorityType": "priority/basic",
+        "PriorityWeightAge": "",
+        "PriorityWeightFairshare": "",
+    },
+}
 
 
 class Stopped(SlurmFairError):
@@ -115,25 +123,28 @@ class Stage:
         self,
         scenario: DemoScenario,
         folder: Path,
-        fair: bool,
+        scheduler: Scheduler,
         together: threading.Barrier,
         stop: threading.Event,
     ) -> None:
-        self.scenario, self.folder, self.fair = scenario, folder, fair
+        self.scenario, self.folder, self.scheduler = scenario, folder, scheduler
         self.picture = Picture("starting Slurm")
         self._together, self._stop = together, stop
         self._jobs = folder / "jobs"
         self._ids: dict[str, int] = {}
-        settings = {} if fair else _FIFO
         self._lab = Lab(
             spec=LabSpec(
-                scenario.nodes, scenario.gpus_per_node, tenants=dict(scenario.weights), settings=settings
+                scenario.nodes,
+                scenario.gpus_per_node,
+                tenants=dict(scenario.weights),
+                billing="GRES/gpu=1",
+                settings=_SETTINGS[scheduler],
             )
         )
         self._controller = Controller(folder)
 
     def run(self) -> ActFacts:
-        """The act; whatever happens, no process of it is left, and a failure ends the other act too."""
+        """The act; whatever happens, no process of it is left, and a failure ends the other acts too."""
         self._jobs.mkdir(parents=True)
         try:
             return self._run()
@@ -151,11 +162,11 @@ class Stage:
     def _run(self) -> ActFacts:
         try:
             self._lab.start()
-            if self.fair:
+            if self.scheduler.ours:
                 self.picture = Picture("starting the daemon")
                 storage, published = self._controller.places.directory, self._controller.board.parent
                 self._controller.start(configuration(self.scenario, self._lab.conf, storage, published))
-            self._wait_for_the_other()
+            self._wait_for_the_others()
             began = self.scenario.begin(time.time())
             if self._stop.wait(began - time.time()):
                 raise Stopped("stopped")
@@ -166,17 +177,17 @@ class Stage:
         self.picture = Picture(_OVER, self.picture.seconds, done=self.picture.done)
         return facts
 
-    def _wait_for_the_other(self) -> None:
+    def _wait_for_the_others(self) -> None:
         self.picture = Picture("ready")
         try:
             self._together.wait(_TOGETHER_SECONDS)
         except threading.BrokenBarrierError:
-            raise Stopped("the other act could not begin") from None
+            raise Stopped("another act could not begin") from None
 
     def _play(self, began: float) -> None:
         """Submit what is due, look, until nothing is left in the queue."""
         due = list(self.scenario.jobs)
-        next_look = began
+        next_look, next_count = began, began + self.scenario.recount_seconds
         while due or self.picture.done < len(self.scenario.jobs):
             now = time.time()
             if now - began > self.scenario.limit_seconds:
@@ -185,6 +196,9 @@ class Stage:
             while due and due[0].at_seconds <= now - began:
                 self._submit(due.pop(0))
                 now = time.time()
+            if self.scheduler is Scheduler.FAIR_SHARE and now >= next_count:
+                self._count_usage()
+                next_count = time.time() + self.scenario.recount_seconds
             if now >= next_look:
                 self._look(began)
                 next_look = max(next_look + _LOOK_SECONDS, now + 0.2)
@@ -192,8 +206,16 @@ class Stage:
             if self._stop.wait(max(0.01, following - time.time())):
                 raise Stopped("stopped")
 
+    def _count_usage(self) -> None:
+        """Make Slurm's fair share count usage now: it does so once a minute at most, and when slurmctld starts.
+
+        A site's jobs take hours and usage is counted every five minutes. The demo's jobs take seconds.
+        """
+        self._lab.halt("slurmctld")
+        self._lab.revive("slurmctld")
+
     def _submit(self, job: DemoJob) -> None:
-        argv, script = submission(job, self._jobs, self.fair, time.time())
+        argv, script = submission(job, self._jobs, self.scheduler.ours, time.time())
         said = self._lab.run("sbatch", *argv, input=script).stdout
         self._ids[job.name] = int(said.strip().partition(";")[0])
 
@@ -204,7 +226,7 @@ class Stage:
         rows = [line.split("|") for line in said.splitlines() if line]
         seen = tuple(Seen(by_name[name], state, hostlist.expand(nodes)) for name, state, nodes in rows)
         board = None
-        if self.fair:
+        if self.scheduler.ours:
             self._controller.check()
             board = self._board()
         phase = "playing"
@@ -223,7 +245,7 @@ class Stage:
         left = [
             f"job {name} is still there" for name in self._lab.run("squeue", "-h", "-o", "%j").stdout.split()
         ]
-        if not self.fair:
+        if not self.scheduler.ours:
             return ActFacts(runs, self._ids, self._jobs, tuple(left))
         left += self._marks_left()
         code = self._controller.stop()
@@ -276,21 +298,22 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Facts of the acts that were played: both, or the first."""
+    """Facts of the acts that were played: all, or the first."""
 
     fair: ActFacts
     journal: Path
-    fifo: ActFacts | None = None
+    plain: Mapping[Scheduler, ActFacts] = field(default_factory=dict)
     until: float | None = None  # when the acts were over by a clock of their own
 
 
-def play(scenario: DemoScenario, folder: Path, with_fifo: bool, watch: Watch) -> Played:
-    """Both acts at the same time, each on its own Slurm; `watch` shows them until they are over."""
-    stop, together = threading.Event(), threading.Barrier(1 + with_fifo)
-    fair = Stage(scenario, folder / "slurm_fair", True, together, stop)
-    stages = [fair]
-    if with_fifo:
-        stages.append(Stage(scenario, folder / "fifo", False, together, stop))
+def play(scenario: DemoScenario, folder: Path, with_plain: bool, watch: Watch) -> Played:
+    """All acts at the same time, each on its own Slurm; `watch` shows them until they are over."""
+    plain = PLAIN if with_plain else ()
+    stop, together = threading.Event(), threading.Barrier(1 + len(plain))
+    stages = [
+        Stage(scenario, folder / scheduler.folder, scheduler, together, stop)
+        for scheduler in (Scheduler.SLURM_FAIR, *plain)
+    ]
     with ThreadPoolExecutor(len(stages), thread_name_prefix="act") as pool:
         acts = [pool.submit(stage.run) for stage in stages]
         try:
@@ -302,4 +325,4 @@ def play(scenario: DemoScenario, folder: Path, with_fifo: bool, watch: Watch) ->
     for failure in sorted(failures, key=lambda failure: isinstance(failure, Stopped)):
         raise failure
     facts = [act.result() for act in acts]
-    return Played(facts[0], fair.journal, facts[1] if with_fifo else None)
+    return Played(facts[0], stages[0].journal, dict(zip(plain, facts[1:], strict=True)))

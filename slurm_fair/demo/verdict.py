@@ -1,17 +1,17 @@
-"""The proof that nothing was lost and nobody was wronged, and the comparison of the two acts."""
+"""The proof that nothing was lost and nobody was wronged."""
 
 from __future__ import annotations
 
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slurm_fair.demo.measure import Measures
-from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts
 from slurm_fair_templates.demo_counter import verify
 
@@ -87,10 +87,12 @@ def prove(scenario: DemoScenario, facts: ActFacts, measures: Measures) -> tuple[
     )
 
 
-def prove_fifo(scenario: DemoScenario, facts: ActFacts) -> tuple[Check, ...]:
-    """The other act has only to be the same work."""
+def prove_plain(scenario: DemoScenario, scheduler: Scheduler, facts: ActFacts) -> tuple[Check, ...]:
+    """An act of Slurm alone has only to be the same work."""
     found = [evidence(job, facts.folder) for job in scenario.jobs]
-    return tuple(Check(f"plain FIFO: {check.title}", check.holds, check.found) for check in _same_work(found))
+    return tuple(
+        Check(f"{scheduler.value}: {check.title}", check.holds, check.found) for check in _same_work(found)
+    )
 
 
 def _same_work(found: Sequence[Evidence]) -> tuple[Check, ...]:
@@ -181,74 +183,6 @@ def _named(names: Sequence[str]) -> str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonRow:
-    """One line of the comparison."""
-
-    what: str
-    fair: str
-    fifo: str
-
-
-_LINES: Sequence[tuple[str, Callable[[Measures], str]]] = (
-    ("everybody hungry for", lambda m: f"{m.hungry_seconds:.0f} s"),
-    ("Jain's index of rho, everybody hungry (1 = fair)", lambda m: f"{m.jain_hungry:.2f}"),
-    ("worst tenant's rho, everybody hungry", lambda m: f"{m.worst_rho:.2f}"),
-    ("worst tenant's rho, whole act", lambda m: f"{m.worst_rho_overall:.2f}"),
-    ("mean wait for the first start", lambda m: f"{m.first_wait_mean_seconds:.1f} s"),
-    ("longest wait for the first start", lambda m: f"{m.first_wait_max_seconds:.0f} s"),
-    ("mean time from submission to end", lambda m: f"{m.jct_mean_seconds:.1f} s"),
-    ("makespan", lambda m: f"{m.makespan_seconds:.0f} s"),
-    ("GPU time held", lambda m: f"{m.held_gpu_seconds:.0f} s"),
-    ("GPUs held while a job waits", lambda m: f"{m.held_while_waiting:.0%}"),
-    ("pre-emptions", lambda m: f"{m.preemptions}"),
-)
-
-
-def compare(scenario: DemoScenario, fair: Measures, fifo: Measures | None) -> tuple[ComparisonRow, ...]:
-    """The two acts, metric by metric; all computed by one function."""
-    total = sum(scenario.weights.values())
-    rows = []
-    for name, weight in scenario.weights.items():
-        what = f"{name}'s part of the GPU time, everybody hungry (due {weight / total:.0%})"
-        rows.append(ComparisonRow(what, _share(fair, name), _share(fifo, name)))
-    for name in scenario.weights:
-        rows.append(
-            ComparisonRow(f"{name}'s mean wait for the first start", _wait(fair, name), _wait(fifo, name))
-        )
-    for name in scenario.weights:
-        rows.append(
-            ComparisonRow(f"{name}'s mean time from submission to end", _jct(fair, name), _jct(fifo, name))
-        )
-    rows += [ComparisonRow(what, text(fair), text(fifo) if fifo else "-") for what, text in _LINES]
-    work = scenario.work_gpu_seconds
-    rows.append(
-        ComparisonRow(f"GPU time held / needed ({work:.0f} s)", _ratio(fair, work), _ratio(fifo, work))
-    )
-    return tuple(rows)
-
-
-def _share(measures: Measures | None, tenant: str) -> str:
-    found = [each.hungry_share for each in measures.tenants if each.name == tenant] if measures else []
-    return f"{found[0]:.0%}" if found else "-"
-
-
-def _wait(measures: Measures | None, tenant: str) -> str:
-    found = (
-        [each.first_wait_mean_seconds for each in measures.tenants if each.name == tenant] if measures else []
-    )
-    return f"{found[0]:.1f} s" if found else "-"
-
-
-def _jct(measures: Measures | None, tenant: str) -> str:
-    found = [each.jct_mean_seconds for each in measures.tenants if each.name == tenant] if measures else []
-    return f"{found[0]:.1f} s" if found else "-"
-
-
-def _ratio(measures: Measures | None, work: float) -> str:
-    return f"{measures.held_gpu_seconds / work:.2f}" if measures else "-"
 
 
 def ticks(seconds: Sequence[float]) -> str:

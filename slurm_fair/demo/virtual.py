@@ -9,7 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,7 +22,7 @@ from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
 from slurm_fair.demo.picture import Picture, Seen
-from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.scenario import PLAIN, POLICY, DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts, Played, Stopped, facts_of_the_journal
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Gate, JobState, RunTable, Snapshot, Standing
@@ -42,6 +44,16 @@ _LISTED_SECONDS = 300.0
 _LOOK_SECONDS = 1.0
 _WORDS = {JobState.WAITING: "PENDING", JobState.RUNNING: "RUNNING", JobState.ENDING: "COMPLETING"}
 _OVER = "over"
+# Slurm's own multifactor priority and backfill, as the private Slurm of the other demo is set.
+_FAIR_SHARE = {
+    "name": "slurm",
+    "slurm": {
+        "priority_weight_age": 100.0,
+        "priority_weight_fairshare": 100000.0,
+        "priority_weight_job_size": 0.0,
+        "bf_resolution_seconds": 1.0,
+    },
+}
 
 
 class Pace:
@@ -60,8 +72,8 @@ class Pace:
 class VirtualAct:
     """One act on a cluster of its own; `run` yields the second of the act at which it goes on."""
 
-    def __init__(self, scenario: DemoScenario, folder: Path, fair: bool, began: float) -> None:
-        self.scenario, self.folder, self.fair = scenario, folder, fair
+    def __init__(self, scenario: DemoScenario, folder: Path, scheduler: Scheduler, began: float) -> None:
+        self.scenario, self.folder, self.scheduler = scenario, folder, scheduler
         self.picture = Picture("ready")
         self.facts: ActFacts | None = None
         self.places = Places(folder / "storage")
@@ -85,30 +97,31 @@ class VirtualAct:
         return self._clock.now()
 
     def run(self) -> Generator[float, None, None]:
-        """The act; step by step, so that two of them go side by side."""
-        if not self.fair:
+        """The act; step by step, so that several of them go side by side."""
+        if self.scheduler is Scheduler.FIFO:
             yield from self._play(None)
-            self._keep(ActFacts(self._runs(), self._ids, self.folder / "jobs", self._left(), books=BOOKS))
-            return
+        else:
+            yield from self._play_with_a_daemon()
+        facts = ActFacts(self._runs(), self._ids, self.folder / "jobs", self._left(), books=BOOKS)
+        if self.scheduler.ours:
+            complaints = complaints_in(self.folder / "daemon.log")
+            facts = replace(
+                facts, complaints=complaints, **facts_of_the_journal(self.places.journal, self._ids)
+            )
+        self._keep(facts)
+
+    def _play_with_a_daemon(self) -> Iterator[float]:
         self.places.directory.mkdir(mode=0o750, parents=True)
         with (
             _log_to(self.folder / "daemon.log"),
             contextlib.closing(open_journal(self.places.journal)) as journal,
         ):
-            config = _config(self.scenario, self.places)
+            config = _config(self.scenario, self.places, self.scheduler)
             daemon = Daemon(
                 config, self.places, self._clock, journal, Commands(), self._cluster, self._books,
                 rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)
-        facts = facts_of_the_journal(self.places.journal, self._ids)
-        complaints = complaints_in(self.folder / "daemon.log")
-        self._keep(
-            ActFacts(
-                self._runs(), self._ids, self.folder / "jobs", self._left(), complaints=complaints, books=BOOKS,
-                **facts,
-            )
-        )  # fmt: skip
 
     def _play(self, daemon: Daemon | None) -> Iterator[float]:
         """Submit what is due, let the daemon look when it wants to, until every job is over."""
@@ -136,7 +149,7 @@ class VirtualAct:
 
     def _tick(self, daemon: Daemon) -> float:
         done = daemon.once()
-        if done.record is not None:
+        if done.record is not None and self.scheduler.ours:
             self._board = draw(done.record, done.standing)
         return daemon.next_look(self.now)
 
@@ -148,9 +161,9 @@ class VirtualAct:
                 tenant=job.tenant,
                 nodes=job.nodes,
                 gpus_per_node=job.gpus_per_node,
-                gated=self.fair,
+                gated=self.scheduler is not Scheduler.FIFO,
                 gate_seconds=_GATE_SECONDS,
-                reports=False,
+                reports=self.scheduler.ours,
             )
         )
 
@@ -186,14 +199,19 @@ class VirtualAct:
         return tuple(f"job {seen.job.name} is still there" for seen in self._seen(self._cluster.observe({})))
 
 
-def _config(scenario: DemoScenario, places: Places) -> Config:
+def _config(scenario: DemoScenario, places: Places, scheduler: Scheduler) -> Config:
     lease = {
         "term": scenario.lease_seconds,
         "interval": scenario.interval_seconds,
         "grace": scenario.grace_seconds,
         "align": "aligned",
     }
-    return from_tree({"lease": lease, "storage": {"dir": str(places.directory)}}, "the demo")
+    tree: dict[str, Any] = {"lease": lease, "storage": {"dir": str(places.directory)}}
+    if scheduler.ours:
+        tree["policy"] = {"name": POLICY, POLICY: dict(scenario.policy_settings)}
+    elif scheduler is Scheduler.FAIR_SHARE:
+        tree["policy"] = _FAIR_SHARE
+    return from_tree(tree, "the demo")
 
 
 @contextlib.contextmanager
@@ -213,11 +231,14 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def play(scenario: DemoScenario, folder: Path, with_fifo: bool, console: Console, fast: bool) -> Played:
-    """Both acts side by side: shown at a pace that can be followed, or told in lines, as fast as it can."""
+def play(scenario: DemoScenario, folder: Path, with_plain: bool, console: Console, fast: bool) -> Played:
+    """All acts side by side: shown at a pace that can be followed, or told in lines, as fast as it can."""
     began, stop = scenario.begin(time.time()), threading.Event()
-    fair = VirtualAct(scenario, folder / "slurm_fair", True, began)
-    acts = [fair, VirtualAct(scenario, folder / "fifo", False, began)] if with_fifo else [fair]
+    plain = PLAIN if with_plain else ()
+    acts = [
+        VirtualAct(scenario, folder / scheduler.folder, scheduler, began)
+        for scheduler in (Scheduler.SLURM_FAIR, *plain)
+    ]
     pace = Pace(SPEED if console.is_terminal and not fast else math.inf, stop)
     tell = (lambda: None) if console.is_terminal else live.ActLines(console, acts)
     with ThreadPoolExecutor(1, thread_name_prefix="acts") as pool:
@@ -229,7 +250,7 @@ def play(scenario: DemoScenario, folder: Path, with_fifo: bool, console: Console
         finally:
             stop.set()  # it is over, or nobody watches any more
     facts = [act.facts for act in acts if act.facts is not None]
-    return Played(facts[0], fair.places.journal, facts[1] if with_fifo else None, fair.now)
+    return Played(facts[0], acts[0].places.journal, dict(zip(plain, facts[1:], strict=True)), acts[0].now)
 
 
 def _in_step(acts: Sequence[VirtualAct], pace: Pace, tell: Callable[[], None]) -> None:

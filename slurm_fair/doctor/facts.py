@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from slurm_fair.config import Config
-from slurm_fair.errors import ConfigError, NotHere, SlurmError, SlurmFairError
+from slurm_fair.errors import NotHere, SlurmError, SlurmFairError
 from slurm_fair.model import Blind, Snapshot
+from slurm_fair.parts import conf_of
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.fail_open import NoIntents
@@ -21,7 +22,6 @@ from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.notice import Notice, read_notices
 from slurm_fair.slurm.ownership.doubt import ListsInHand
 from slurm_fair.slurm.ownership.marks import MarksInHand
-from slurm_fair.slurm.private_conf import site_conf
 from slurm_fair.slurm.reading.nodes import NodeListing, read_nodes
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.state_folder import Places
@@ -131,9 +131,7 @@ def _known(commands: Commands) -> dict[str, frozenset[str] | str]:
 
 def _commands(config: Config) -> tuple[Commands, Path | None]:
     """Commands with the site's own slurm.conf: the doctor leaves no copy behind."""
-    conf = site_conf(config.slurm.conf)
-    if config.slurm.conf and conf is None:
-        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
+    conf = conf_of(config)
     bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
     return Commands(conf, config.slurm.timeout, bin_dir), conf
 

@@ -73,10 +73,14 @@ def _after(beliefs: Beliefs, jobs: JobTable, reported: Reported, best: Floats) -
     last = take_or(beliefs.pace, run, np.nan)
     counts = ~np.isnan(said)
     pace = _first_known(
-        measure.pace, np.where(counts, last, stated), np.where(counts, stated, last),
+        measure.pace,
+        np.where(counts, last, stated),
+        np.where(counts, stated, last),
         take_or(beliefs.pace, old, np.nan),
-    )  # fmt: skip
+    )
     limit = np.where(np.isnan(best), np.inf, best)
+    own = ~np.isnan(measure.pace) | (pace == stated) | ~np.isnan(reported.samples_per_second)
+    sampled = take_or(beliefs.sampled, run, np.nan)
     return Beliefs(
         key=key,
         submit=jobs.submit[reported.row],
@@ -92,7 +96,7 @@ def _after(beliefs: Beliefs, jobs: JobTable, reported: Reported, best: Floats) -
         pace_read=measure.read,
         pace=np.minimum(pace, limit),
         speed=take_or(beliefs.speed, run, 1.0),
-        sampled=take_or(beliefs.sampled, run, -np.inf),
+        sampled=np.where(np.isnan(sampled) & own, -np.inf, sampled),
         clamped=(said > done * (1 + _SLACK)) | (pace > limit * (1 + _SLACK)),
     )
 
@@ -145,9 +149,11 @@ def _measured(beliefs: Beliefs, run: Ints, said: Floats, reported: Reported) -> 
     pace[enough] = (said - base)[enough] / seconds[enough]
     anew = (~going & ~(said == base)) | (seconds > PACE_SECONDS_MOST)
     return _Pace(
-        np.where(anew, said, base), np.where(anew, reported.written, written),
-        np.where(anew, reported.read, read), pace,
-    )  # fmt: skip
+        np.where(anew, said, base),
+        np.where(anew, reported.written, written),
+        np.where(anew, reported.read, read),
+        pace,
+    )
 
 
 def _first_known(*columns: Floats) -> Floats:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Columns, Floats, Ints
 from slurm_fair.throughput import ANY_NODE, JobClass, Samples
+from slurm_fair.throughput.groups import pairs
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.robust import robust_means
 
@@ -26,9 +27,6 @@ class PacedRuns(Columns):
     gpus: Ints
     classes: tuple[JobClass, ...] = ()
     gpu_types: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
 
 def best_paces(samples: Samples, runs: PacedRuns) -> Floats:
@@ -64,9 +62,4 @@ def _pairs(samples: Samples, runs: PacedRuns) -> tuple[Ints, Ints]:
     job_class = places_in(runs.classes, samples.classes)[runs.job_class]
     gpu_type = places_in(runs.gpu_types, samples.gpu_types)[runs.gpu_type]
     of_run = np.where((job_class < 0) | (gpu_type < 0), -1, job_class * types + gpu_type)
-    order = np.argsort(of_sample, kind="stable")
-    first = np.searchsorted(of_sample[order], of_run, side="left")
-    many = np.where(of_run >= 0, np.searchsorted(of_sample[order], of_run, side="right") - first, 0)
-    run = np.repeat(np.arange(len(runs)), many)
-    place = np.arange(len(run)) - np.repeat(np.cumsum(many) - many, many)
-    return run, order[first[run] + place]
+    return pairs(of_run, of_sample)

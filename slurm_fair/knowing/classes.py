@@ -11,8 +11,8 @@ from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import Bools
 from slurm_fair.throughput import Alike, JobClass, JobWords, class_of
 
-# Name that a user gave to a job, by its record and restarts; empty where it is not known.
-NameOf = Callable[[int, int], str]
+# The words of a user about a job, by its record and restarts; empty where they are not known.
+WordsOf = Callable[[int, int], JobWords]
 NO_CLASS = JobClass("", "")
 _BY_EPOCHS = " by=epochs"  # jobs that count epochs have a pace of another kind
 
@@ -28,7 +28,7 @@ def counting_epochs(job_class: JobClass) -> JobClass:
 class Classes:
     """The class of each job, worked out once for each run; of jobs that are over, what it was while they lived."""
 
-    name_of: NameOf
+    words_of: WordsOf
     alike: Alike
     _known: dict[int, tuple[Who, JobClass]] = field(default_factory=dict)
     _before: dict[int, tuple[Who, JobClass]] = field(default_factory=dict)  # at the look before
@@ -57,7 +57,7 @@ class Classes:
 
     def _class_of(self, tenant: str, who: Who) -> JobClass:
         record, restarts, model = who
-        words = JobWords(self.name_of(record, restarts), "", model)
+        words = self.words_of(record, restarts)._replace(model=model)
         return class_of(tenant, words, self.alike) if any(words) else NO_CLASS
 
 

@@ -11,16 +11,17 @@ import numpy as np
 
 from slurm_fair.knowing.beliefs import said_progress, still_there, unweighed, weighed
 from slurm_fair.knowing.best import PacedRuns, best_paces
-from slurm_fair.knowing.classes import Classes, NameOf, counting_epochs, of_their_kind
+from slurm_fair.knowing.classes import Classes, WordsOf, counting_epochs, of_their_kind
 from slurm_fair.knowing.ends import ends_of
 from slurm_fair.knowing.knowledge import Knowledge
 from slurm_fair.knowing.places import types_of
+from slurm_fair.knowing.profiles import profiled
 from slurm_fair.knowing.samples import due_for_a_sample, measured_rates, samples_of
 from slurm_fair.knowing.telling import Learned, placed, told_of, with_speeds
 from slurm_fair.model import Action, Beliefs, Blind, Event, Outcome, Reported, Snapshot, Standing, Told
 from slurm_fair.model.columns import Floats, find, take_or
 from slurm_fair.ports import Cluster
-from slurm_fair.throughput import Alike, JobClass, Keeping, Known
+from slurm_fair.throughput import Alike, JobClass, Keeping, Known, Links
 
 WRITE_SECONDS = 60.0  # between two writings of what is known
 _log = logging.getLogger("slurm_fair")
@@ -45,19 +46,24 @@ class KnowingRules:
     learns: bool = True  # else a look shows only what each job says of itself
     alike: Alike = Alike.NAME
     keeping: Keeping = field(default_factory=Keeping)
+    links: Links = field(default_factory=Links.unknown)
 
 
 class Knowing:
     """Looks through another cluster, learns from what running jobs report and ended jobs took, and tells it."""
 
     def __init__(
-        self, cluster: Cluster, name_of: NameOf, shelf: Shelf, rules: KnowingRules,
+        self,
+        cluster: Cluster,
+        words_of: WordsOf,
+        shelf: Shelf,
+        rules: KnowingRules,
         standing: Standing | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cluster, self._shelf, self._rules = cluster, shelf, rules
         known, self._beliefs = shelf.known()
-        self._knowledge = Knowledge(known, rules.keeping)
-        self._classes = Classes(name_of, rules.alike)
+        self._knowledge = Knowledge(known, rules.keeping, rules.links)
+        self._classes = Classes(words_of, rules.alike)
         self._standing = standing
         self._written = -np.inf
 
@@ -72,8 +78,10 @@ class Knowing:
     def reconfigure(self, rules: KnowingRules) -> None:
         """Use new settings from the next look on; jobs are put into classes anew."""
         self._rules = rules
-        self._knowledge = Knowledge(self._knowledge.known, rules.keeping, self._knowledge.changed)
-        self._classes = Classes(self._classes.name_of, rules.alike)
+        self._knowledge = Knowledge(
+            self._knowledge.known, rules.keeping, rules.links, self._knowledge.changed
+        )
+        self._classes = Classes(self._classes.words_of, rules.alike)
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """The look of the cluster, and what is known of its jobs. What goes wrong there costs no look."""
@@ -84,7 +92,8 @@ class Knowing:
             return self._with_what_is_known(seen)
         except Exception:
             _log.exception("what is known of speeds cannot be told: this look goes without it")
-            return seen
+            # That nobody knows what is measured does not mean that all is.
+            return replace(seen, profiles=None)
 
     def hear(self, events: Sequence[Event], standing: Standing, now: float) -> None:
         """After a tick: which jobs ended, and how long jobs have run. Once in a while it is written down."""
@@ -106,10 +115,14 @@ class Knowing:
         self._beliefs = still_there(self._beliefs, seen.jobs)
         if seen.reported is not None:
             seen = replace(seen, reported=self._weigh(seen, seen.reported, classes))
+        kinds = self._kinds(seen, classes)
+        if seen.profiles is not None and self._rules.learns:
+            known = self._knowledge.known.samples
+            seen = replace(seen, profiles=profiled(seen, seen.profiles, kinds, known, self._beliefs))
         told = seen.told or Told.nothing(len(seen.jobs), len(seen.gpu_types))
         nothing, ran, now = Knowledge(Known(), self._rules.keeping), self._ran(seen), seen.time
         source = self._knowledge if self._rules.learns else nothing
-        speeds = source.speeds(self._kinds(seen, classes), seen, now)
+        speeds = source.speeds(kinds, seen, now)
         told = with_speeds(told, seen, speeds)
         self._beliefs = placed(self._beliefs, seen, told.rate, speeds)
         learned = Learned(self._beliefs, source.run_times(classes, ran, now), ran)

@@ -30,7 +30,7 @@ from slurm_fair.throughput import (
 WORK_OUT_SECONDS = 30.0  # between two fits of all speeds, unless a class is new
 _STALE_SECONDS = 3600.0  # what was learned grows older
 Table = TypeVar("Table", Samples, Ends)
-_Asked = tuple[tuple[JobClass, ...], tuple[str, ...], tuple[int, ...], tuple[int, ...]]
+_Asked = tuple[tuple[JobClass, ...], tuple[str, ...], tuple[int, ...], tuple[int, ...], tuple[str, ...]]
 
 
 @dataclass
@@ -39,13 +39,13 @@ class Knowledge:
 
     known: Known
     keeping: Keeping
+    links: Links = field(default_factory=Links.unknown)
     changed: bool = False  # since it was kept last
     measured: frozenset[JobClass] = frozenset()
     _worked_out: Estimator | None = None
     _at: float = -np.inf  # when it was
     _behind: bool = False  # something was learned since
     _table: tuple[_Asked, Speeds] | None = None
-    _links: Links = field(default_factory=Links.unknown)
 
     def __post_init__(self) -> None:
         self.measured = frozenset(self.known.samples.classes)
@@ -77,7 +77,7 @@ class Knowledge:
         every = tuple(sorted(set(named) - {NO_CLASS}))
         number = {one: at for at, one in enumerate((*every, NO_CLASS))}
         rows = np.array([number[one] for one in named], dtype=np.int64)
-        asked = every, snapshot.gpu_types, _sizes(snapshot), _node_gpus(snapshot)
+        asked = every, snapshot.gpu_types, _sizes(snapshot), _node_gpus(snapshot), snapshot.nodes.names
         self._work_out(now)
         if self._table is None or self._table[0] != asked:
             assert self._worked_out is not None
@@ -88,7 +88,7 @@ class Knowledge:
         """Fit anew what has changed, and rarely what has only grown older."""
         patience = WORK_OUT_SECONDS if self._behind else _STALE_SECONDS
         if self._worked_out is None or not 0 <= now - self._at < patience:
-            self._worked_out = estimator(self.known, self._links, now, self.keeping)
+            self._worked_out = estimator(self.known, self.links, now, self.keeping)
             self._at, self._behind, self._table = now, False, None
 
     def run_times(self, classes: Sequence[JobClass], ran: Floats, now: float) -> RunTimes:

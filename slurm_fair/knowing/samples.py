@@ -9,6 +9,7 @@ import numpy as np
 from slurm_fair.model import Beliefs, Reported, Snapshot
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.throughput import JobClass, Samples
+from slurm_fair.throughput.names import places_in
 
 SAMPLE_SECONDS = 60.0  # between two samples of one run
 
@@ -47,8 +48,7 @@ def samples_of(
     most = np.zeros(count, dtype=np.int64)
     np.maximum.at(most, of, gpus)
     names = tuple(dict.fromkeys(classes))
-    number = {name: at for at, name in enumerate(names)}
-    job_class = np.array([number[name] for name in classes], dtype=np.int64)
+    job_class = places_in(classes, names)[:-1]
     phases = {name: getattr(reported, name)[of] for name in ("data", "forward", "backward", "update", "sync")}
     return Samples(
         job_class=job_class[of],

@@ -45,7 +45,7 @@ def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
     rows = np.flatnonzero(speeds.job_class >= 0)
     if not len(rows):
         return told
-    gpus, types = usual_gpus(snapshot)[rows], len(snapshot.gpu_types)
+    gpus, types = snapshot.usual_gpus[rows], len(snapshot.gpu_types)
     near, apart = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
     rate, spread_rate, scaling = told.rate.copy(), told.spread_rate.copy(), told.scaling.copy()
     reference = np.zeros(len(rows), dtype=np.int64)
@@ -68,15 +68,9 @@ def placed(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -
     return beliefs.with_columns(speed=np.where(np.isnan(here), beliefs.speed, here))
 
 
-def usual_gpus(snapshot: Snapshot) -> Ints:
-    """The size of each job with which run times are meant."""
-    gpus = snapshot.jobs.gpus
-    return gpus if snapshot.sizes is None else snapshot.sizes.usual_gpus(gpus)
-
-
 def _size_ratios(snapshot: Snapshot, row: Ints, speeds: Speeds) -> Floats:
     """The speed of each of these jobs in its present size against its usual one; GPUs are counted if need be."""
-    gpus, usual = snapshot.jobs.gpus[row], usual_gpus(snapshot)[row]
+    gpus, usual = snapshot.jobs.gpus[row], snapshot.usual_gpus[row]
     if not any_of(gpus != usual):
         return np.ones(len(row))
     kind, near = types_of(snapshot, row), np.zeros(len(row), dtype=bool)

@@ -50,6 +50,7 @@ class LabSpec:
     partitions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"gpu": ("ALL",)})
     database: bool = True
     job_submit: Path | None = None
+    billing: str = ""  # TRESBillingWeights of every partition; Slurm bills CPUs unless told
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -218,6 +219,7 @@ def _partition_lines(spec: LabSpec) -> list[str]:
     """The first partition is the default one."""
     return [
         f"PartitionName={name} Nodes={','.join(nodes)} Default={'NO' if index else 'YES'} State=UP"
+        + (f" TRESBillingWeights={spec.billing}" if spec.billing else "")
         for index, (name, nodes) in enumerate(spec.partitions.items())
     ]
 

@@ -22,9 +22,8 @@ class LedgerSettings:
     """Settings of the ledger's counting."""
 
     tenant_memory_seconds: float = 30 * DAY  # a tenant without jobs counts in everybody's quota for so long
-    everyone_counts: bool = (
-        False  # every tenant does, from the first look that shows it: who will come is known
-    )
+    # True: every tenant counts from the first look that shows it, for who will come is known.
+    everyone_counts: bool = False
     late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
     closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
     half_life_seconds: float = 0.0  # of what counts when policies compare tenants; 0 = it never fades

@@ -10,20 +10,22 @@ from slurm_fair.model.ids import label, labels, pack_keys, parse_label
 from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
-from slurm_fair.model.placement import Placement
+from slurm_fair.model.placement import NO_PLACES, Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
+from slurm_fair.model.profiles import Profiles
 from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.reported import Reported
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
-from slurm_fair.model.speeds import Speeds
+from slurm_fair.model.speeds import NodeSpeeds, Speeds
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Mode, Told
 
 __all__ = [
     "NEVER_ENDS_SECONDS",
+    "NO_PLACES",
     "Action",
     "Answer",
     "Aside",
@@ -45,11 +47,13 @@ __all__ = [
     "LeftAlone",
     "ListInDoubt",
     "Mode",
+    "NodeSpeeds",
     "NodeTable",
     "Outcome",
     "PartitionTable",
     "Placement",
     "Plan",
+    "Profiles",
     "Reported",
     "ReservedNodes",
     "Result",

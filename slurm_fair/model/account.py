@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-import numpy as np
-
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -20,14 +18,6 @@ class TenantAccounts(Columns):
     owed_quota: Floats  # integral of Q_j: eq. 16, for choosing
     owed_demand: Floats  # integral of min(D_j, Q_j): eq. 8, for reports
     last_job: Floats  # instant at which it last had an active job
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        empty = np.zeros(0)
-        return cls((), empty, empty, empty, empty, empty)
 
 
 @dataclass(frozen=True)
@@ -49,21 +39,9 @@ class JobAccounts(Columns):
     run_had: Floats  # part of `had` that belongs to the open run
     active: Bools  # whether it claims a share, as last seen
     waits: Bools  # whether it waits for GPUs while it does not run, as last seen
-    gpu_weight: (
-        Floats  # what each of its GPUs counts: of a run that is open from its start on, else as last seen
-    )
+    # What each of its GPUs counts: of a run that is open from its start on, else as last seen.
+    gpu_weight: Floats
     run_gpus: Ints  # GPUs of the open run, 0 = not running
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(
-            ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
-            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), floats, ints,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,15 +56,7 @@ class ClosedRuns(Columns):
     tenant: Ints  # row of the tenants' table
     charged: Floats  # GPU-seconds by weight, part of the tenant's `had`
     gpu_weight: Floats  # what each of its GPUs counted
-    since: float  # runs that ended before this instant are forgotten and charged no more
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls, since: float = 0.0) -> Self:
-        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(ints, floats, floats, floats, ints, ints, floats, floats, since)
+    since: float = 0.0  # runs that ended before this instant are forgotten and charged no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +84,4 @@ class Ledger:
     @classmethod
     def new(cls, time: float) -> Self:
         """A ledger that has seen nothing yet."""
-        return cls(time, time, -1.0, TenantAccounts.none(), JobAccounts.none(), ClosedRuns.none(time))
+        return cls(time, time, -1.0, TenantAccounts.none(), JobAccounts.none(), ClosedRuns.none(since=time))

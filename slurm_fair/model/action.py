@@ -16,6 +16,9 @@ class Verb(Enum):
     FREE = "free"  # undo everything of ours: plain Slurm from here on
 
 
+STOPS = (Verb.ASK, Verb.REQUEUE)  # acts on jobs that run
+
+
 class Result(Enum):
     """An act has three ends; UNKNOWN is settled only by looking again."""
 

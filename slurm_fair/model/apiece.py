@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, ranks_within
 
 T = TypeVar("T")
 
@@ -16,11 +16,8 @@ def rows_apiece(owner: Ints, most: int) -> Ints:
     """At most so many rows of each owner, in their order."""
     if len(owner) <= most:
         return np.arange(len(owner))
-    order = np.argsort(owner, kind="stable")
-    first = np.flatnonzero(np.diff(owner[order], prepend=owner[order[0]] - 1))
-    turn = np.empty(len(owner), dtype=np.int64)
-    turn[order] = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
-    return np.sort(np.argsort(turn, kind="stable")[:most])
+    place = ranks_within(owner, np.argsort(owner, kind="stable"))
+    return np.sort(np.argsort(place, kind="stable")[:most])
 
 
 def apiece(items: Sequence[T], whose: Callable[[T], str], most: int) -> list[T]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
 
-import numpy as np
-
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -32,17 +29,5 @@ class Beliefs(Columns):
     pace_read: Floats  # by ours
     pace: Floats  # progress a second, as measured, else as the job says
     speed: Floats  # of the place where the pace was measured, against the reference type
-    sampled: Floats  # when a sample was taken of it last
+    sampled: Floats  # when a sample was taken of it last; nan = its pace is still that of another run
     clamped: Bools  # less is believed than it said last
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        """Nobody has reported yet."""
-        columns: dict[str, Any] = {name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns}
-        return cls(**columns)
-
-
-_DTYPES = {"key": np.int64, "counts_epochs": np.bool_, "clamped": np.bool_}

@@ -17,11 +17,13 @@ Codes: TypeAlias = NDArray[np.int8]
 Texts: TypeAlias = NDArray[np.object_]
 Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 
-# How a field is annotated that is a column; every other field is one value for the whole table.
-_KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
+# What a column is made of, by how its field is annotated; every other field is one value for the whole table.
+DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8, "Texts": np.object_}
 
 # To compare and bound columns with; a plain 0 would be converted each time.
 ZERO: Floats = np.zeros(())
+NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+NO_ROWS.setflags(write=False)
 
 
 class Columns:
@@ -33,6 +35,7 @@ class Columns:
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _names: ClassVar[tuple[str, ...]]
+        _kinds: ClassVar[dict[str, str]]
         _columns: ClassVar[tuple[str, ...]]
         _is_column: ClassVar[dict[str, bool]]  # of what may be replaced
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
@@ -44,12 +47,22 @@ class Columns:
         kinds = {
             name: str(kind) for base in cls.__mro__[::-1] for name, kind in get_annotations(base).items()
         }
-        cls._names = tuple(kinds)
-        cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
+        cls._names, cls._kinds = tuple(kinds), kinds
+        cls._columns = tuple(name for name, kind in kinds.items() if kind in DTYPES)
         cls._is_column = {name: name in cls._columns for name in cls._names}
         # The first once more at the end: of a single name it would be no tuple.
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._columns[0])
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def none(cls, **fields: Any) -> Self:
+        """No rows. Other fields that are tuples are empty ones, unless they are given."""
+        empty: dict[str, Any] = {name: () for name, kind in cls._kinds.items() if kind.startswith("tuple[")}
+        empty |= {name: np.zeros(0, DTYPES[cls._kinds[name]]) for name in cls._columns}
+        return cls(**(empty | fields))
 
     def _copied(self) -> Self:
         """The same fields, without what else is kept with them."""
@@ -57,6 +70,13 @@ class Columns:
         # As a rule nothing else is kept, and a whole dict is copied many times faster.
         copy.__dict__.update(mine if len(mine) == len(names) else {name: mine[name] for name in names})
         return copy
+
+    @classmethod
+    def unchecked(cls, fields: Mapping[str, Any]) -> Self:
+        """The table of these fields: its maker knows that the columns are equally long."""
+        table = object.__new__(cls)
+        table.__dict__.update(fields)
+        return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._arrays_of(self), strict=False))
@@ -147,6 +167,20 @@ def absent(count: int) -> Ints:
     return rows
 
 
+def ranks(rows: int, order: Ints) -> Ints:
+    """The place of each of so many rows in an order, -1 where it is not in it."""
+    rank = absent(rows)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def ranks_within(group: Ints, order: Ints) -> Ints:
+    """The place of each row among those of its group, in an order of all rows in which groups ascend."""
+    mine, rank = group[order], np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - mine.searchsorted(mine)
+    return rank
+
+
 def code(value: int) -> Codes:
     """A state or a phase to compare columns with; a plain number would be converted at every comparison."""
     return np.array(value, dtype=np.int8)
@@ -166,6 +200,7 @@ def among(keys: Ints, some: Ints) -> Bools:
     """True where one of many keys is among some others."""
     if len(some) <= 1:
         return keys == some[0] if len(some) else np.zeros(len(keys), dtype=bool)
-    wanted = np.sort(some)
+    wanted = some.copy()
+    wanted.sort()
     there: Bools = wanted.take(wanted.searchsorted(keys), mode="clip") == keys
     return there

@@ -22,9 +22,8 @@ class EventKind(StrEnum):
     ADOPTED = "adopted"  # a job that already ran gets its first lease
     RENEWED = "renewed"
     REVOKED = "revoked"
-    STAYS = (
-        "stays"  # a revoked lease goes on: the job could not be stopped, or nobody needs its GPUs any more
-    )
+    # A revoked lease goes on: the job could not be stopped, or nobody needs its GPUs any more.
+    STAYS = "stays"
     RETURNED = "returned"  # the job holds the GPUs of its lease no more
     TAKEN_BACK = "takenback"  # a promise ended before the job started
     # What the controller did.

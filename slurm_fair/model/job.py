@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths, code
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, code
 
 
 class JobState(IntEnum):
@@ -106,13 +105,6 @@ class JobTable(Columns):
     restartable: Bools  # may be requeued though it saves nothing: the site says so
     gpu_weight: Floats  # what each of its GPUs counts: of those it holds, else of those it asks for
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def empty(cls) -> Self:
-        return cls(**{name: np.zeros(0, dtype=dtype) for name, dtype in _DTYPES.items()})
-
     @property
     def active(self) -> Bools:
         """Jobs that claim a share now."""
@@ -163,24 +155,14 @@ class JobTable(Columns):
     @property
     def revocable(self) -> Bools:
         """Jobs that can be taken off their GPUs when a lease is over."""
-        able: Bools = (self.checkpoints | self.restartable) & self.requeueable
-        return able
+        return (self.checkpoints | self.restartable) & self.requeueable
 
     @property
     def unblocked(self) -> Bools:
         """Jobs that nothing but the want of GPUs keeps from starting."""
-        free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
-        return free
+        return np.logical_not(self.blocked)  # NOT_BLOCKED is 0
 
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        holds: Bools = (self.state >= _RUNNING) & (self.state <= _SUSPENDED)
-        return holds
-
-
-def _dtype(annotation: str) -> type[np.generic]:
-    return {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}[annotation]
-
-
-_DTYPES = {name: _dtype(str(annotation)) for name, annotation in JobTable.__annotations__.items()}
+        return (self.state >= _RUNNING) & (self.state <= _SUSPENDED)

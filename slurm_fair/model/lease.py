@@ -16,7 +16,6 @@ from slurm_fair.model.columns import (
     Columns,
     Floats,
     Ints,
-    check_lengths,
     code,
     find,
 )
@@ -109,9 +108,6 @@ class Leases(Columns):
     promises: Placement  # of those in phase GRANTED: where they are to lie; its rows are keys of jobs
     node_names: tuple[str, ...]  # what the node indices of `promises` mean
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
     @property
     def promised(self) -> Bools:
         """Leases in phase GRANTED: their jobs have not been seen running."""
@@ -155,9 +151,5 @@ class Leases(Columns):
         return self._mixed(mine, at, rows + count, fields)
 
     @classmethod
-    def none(cls) -> Self:
-        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(
-            ints, np.zeros(0, dtype=np.int8), ints, ints, floats, floats, floats, ints, floats, floats,
-            np.zeros(0, dtype=bool), Placement.none(), (),
-        )  # fmt: skip
+    def none(cls, **fields: Any) -> Self:
+        return super().none(promises=Placement.none(), **fields)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 from slurm_fair.model.once import once
 
 
@@ -28,9 +28,6 @@ class NodeTable(Columns):
     memory_others_mb: Ints
     usable: Bools  # can start work now: not down, drained, reserved for others, of unknown state
     why: tuple[str, ...]  # Slurm's word for what keeps an unusable node; empty for a usable one
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
     @once
     def capacity(self) -> Ints:

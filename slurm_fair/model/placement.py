@@ -22,10 +22,7 @@ class Placement(Columns):
     node: Ints
     gpus: Ints
 
-    @classmethod
-    def none(cls) -> Self:
-        empty = np.zeros(0, dtype=np.int64)
-        return cls(empty, empty, empty)
+    def __post_init__(self) -> None: ...  # made many times at each look, of columns that come together
 
     @classmethod
     def of(cls, triples: list[tuple[int, int, int]]) -> Self:
@@ -107,6 +104,9 @@ class Placement(Columns):
         node = np.concatenate([self.node, other.node])[order]
         gpus = np.concatenate([self.gpus, other.gpus])[order]
         return type(self)(row[order], node, gpus)
+
+
+NO_PLACES = Placement.none()
 
 
 def slurm_fill(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:

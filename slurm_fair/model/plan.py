@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths, code
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints, code
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
@@ -34,9 +34,16 @@ class Explanation(Columns):
     rank: Ints  # position in the order of deservingness, 0 = first; -1 = not ranked
     score: Floats  # what it was ranked by (Astraea: the job's rho); nan = none
     reasons: tuple[str, ...]
+    # Keys of jobs that ask for turns of the profiler and get none, by the reason.
+    no_turn: Mapping[str, Ints] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
+    def saying(self, more: Iterable[tuple[Ints, str]]) -> Explanation:
+        """The same with another reason for some rows."""
+        reason, reasons = self.reason.copy(), list(self.reasons)
+        for rows, text in more:
+            reason[rows] = len(reasons)
+            reasons.append(text)
+        return self.with_columns(reason=reason, reasons=tuple(reasons))
 
 
 @dataclass(frozen=True)
@@ -48,9 +55,10 @@ class Plan:
     why: Explanation | Callable[[], Explanation]  # the one thing that may be worked out when somebody asks
     memory: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
-    ranked: Callable[[], Ints] | None = (
-        None  # the ranks alone, where they cost less than the whole explanation
-    )
+    # Of the profiler, whose turns this plan is then made without; it is the policy's own all the same.
+    fault: str = ""
+    # The ranks alone, where they cost less than the whole explanation.
+    ranked: Callable[[], Ints] | None = None
 
     @once
     def explanation(self) -> Explanation:

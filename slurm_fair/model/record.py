@@ -29,9 +29,8 @@ class Standing(NamedTuple):
     unshut: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of gates that Slurm refuses
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
-    asked_for: Mapping[int, tuple[int, ...]] = (
-        _NOTHING  # key of a job that is to give way -> of those that get its GPUs
-    )
+    # Key of a job that is to give way -> of those that get its GPUs.
+    asked_for: Mapping[int, tuple[int, ...]] = _NOTHING
 
     @classmethod
     def new(cls, time: float) -> Self:

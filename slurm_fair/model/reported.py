@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
 
-import numpy as np
-
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -36,15 +33,3 @@ class Reported(Columns):
     believed: Floats  # of `step` (of `epoch` where it counts no steps); nan before anybody weighed it
     clamped: Bools  # less is believed than it says
     models: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        """Nobody has reported yet."""
-        columns: dict[str, Any] = {name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns}
-        return cls(**columns)
-
-
-_DTYPES = {"row": np.int64, "model": np.int64, "pattern": np.int8, "mode": np.int8, "clamped": np.bool_}

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,6 @@ class RunTable(Columns):
     end: Floats  # 0 = still running or waiting
     state: Codes  # JobState
     requeued: Codes  # 1 = this run ended in a requeue, so the job lived on
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
     def of_tenants(self, known: Collection[str]) -> Self:
         """The runs of these tenants, and no other tenant's name."""

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Codes, Columns, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.placement import Placement
 
@@ -39,12 +39,7 @@ class Sizes(Columns):
         for name in ("cpus_per", "memory_per"):
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self.row), Per.JOB, dtype=np.int8))
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        nobody = np.zeros(0, dtype=np.int64)
-        return cls(nobody, nobody, np.zeros(0, dtype=bool))
+        super().__post_init__()
 
     @classmethod
     def of(cls, gpus: Ints, elastic: Self | None) -> Self:
@@ -64,8 +59,7 @@ class Sizes(Columns):
         if not len(self):
             return np.zeros(len(rows), dtype=bool)
         most = 1 + int(max(self.gpus.max(), gpus.max(initial=0)))
-        allowed: Bools = np.isin(rows * most + gpus, self.row * most + self.gpus)
-        return allowed
+        return np.isin(rows * most + gpus, self.row * most + self.gpus)
 
     def for_rows(self, rows: Ints) -> Self:
         """The sizes of some of the jobs, renumbered in this order."""

@@ -13,6 +13,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
+from slurm_fair.model.profiles import Profiles
 from slurm_fair.model.reported import Reported
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.speeds import Speeds
@@ -74,6 +75,7 @@ class Snapshot:
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
     rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
     reported: Reported | None = None  # by running jobs; None where nobody reports
+    profiles: Profiles | None = None  # of jobs whose speed is to be measured; None where nobody asks for it
 
     @property
     def total_gpus(self) -> int:
@@ -88,6 +90,12 @@ class Snapshot:
         nodes = self.nodes
         gpus = nodes.capacity if self.aside is None else nodes.capacity + self.aside.held.per_node(len(nodes))
         return float((gpus * self.gpu_weights[nodes.gpu_type]).sum())
+
+    @property
+    def usual_gpus(self) -> Ints:
+        """The size of each job with which declared run times are meant."""
+        gpus = self.jobs.gpus
+        return gpus if self.sizes is None else self.sizes.usual_gpus(gpus)
 
     @property
     def tenant_gpus_aside(self) -> Ints:

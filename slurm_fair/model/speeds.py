@@ -14,6 +14,15 @@ TOGETHER, APART = 0, 1  # on as few nodes as the gang needs, on more
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSpeeds:
+    """One row for each class and node where such jobs are faster or slower than on others of the GPU type."""
+
+    job_class: Ints
+    node: Ints  # of the snapshot
+    ratio: Floats  # speed there over that on the type
+
+
+@dataclass(frozen=True, slots=True)
 class Speeds:
     """Samples (or steps) a second of classes of jobs that are alike; nan = not known.
 
@@ -25,6 +34,7 @@ class Speeds:
     rate: Floats  # [class, GPU type of the snapshot, size, together or apart]
     doubt: Floats  # [the same] standard deviation of a rate over the rate
     classes: tuple[str, ...] = ()  # a name of each class for people to read
+    nodes: NodeSpeeds | None = None  # None where no node is known to differ from its type
 
     def rates(self, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -> Floats:
         """The rate of each of these jobs in each of these shapes; nan where it is not known."""
@@ -44,7 +54,15 @@ class Speeds:
         found[known] = table[tuple(index[known] for index in at)]
         return found
 
+    def on_nodes(self, rows: Ints, nodes: int) -> Floats:
+        """[node, row]: how fast each of these jobs is on each node, against others of its GPU type."""
+        ratio = np.ones((nodes, len(self.rate) + 1))  # and a job of which nothing is known
+        if self.nodes is not None:
+            ratio[self.nodes.node, self.nodes.job_class] = self.nodes.ratio
+        found: Floats = ratio[:, self.job_class[rows]]
+        return found
+
     def for_rows(self, rows: Sequence[int] | Ints) -> Speeds:
         """The same knowledge for some of the jobs, renumbered in this order."""
         chosen = self.job_class[np.asarray(rows, dtype=np.int64)]
-        return Speeds(chosen, self.sizes, self.rate, self.doubt, self.classes)
+        return Speeds(chosen, self.sizes, self.rate, self.doubt, self.classes, self.nodes)

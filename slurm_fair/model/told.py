@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints
 
 
 class Mode(IntEnum):
@@ -28,17 +28,15 @@ class Told(Columns):
     Run times are seconds with the whole gang, well placed, on the reference GPU type (rate 1.0).
     """
 
-    declared_seconds: (
-        Floats  # run time of the whole job as its user declared it; a time limit if nothing better
-    )
+    # Run time of the whole job as its user declared it; a time limit if nothing better.
+    declared_seconds: Floats
     left_seconds: Floats  # of that still to do at its present batch size, as its progress says
     # Of it done already. done / (done + left) is its progress where what its user declared is true, not elsewhere.
     done_seconds: Floats
     epoch: Floats  # epochs done
     epochs: Floats  # epochs in all
-    left_spread: (
-        Floats  # deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so
-    )
+    # Deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so.
+    left_spread: Floats
     deadline: Floats  # instant by which its user wants it done; inf = none
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
@@ -48,9 +46,6 @@ class Told(Columns):
     batch_size: Ints  # 0 = not said
     mode: Codes  # Mode, as its user set it; STATIC also where nobody said
     models: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
     @classmethod
     def nothing(cls, rows: int, gpu_types: int) -> Told:

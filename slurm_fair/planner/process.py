@@ -43,9 +43,13 @@ class PlanningProcess:
         self._heard = bytearray()
         self._child = subprocess.Popen(
             [*program, f"{memory_mb:.0f}", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=FOLDER,
-            env=our_environment() | _ONE_THREAD, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            cwd=FOLDER,
+            env=our_environment() | _ONE_THREAD,
+            start_new_session=True,
+        )
         self._end = weakref.finalize(self, _kill, self._child)
         assert self._child.stdin is not None
         assert self._child.stdout is not None

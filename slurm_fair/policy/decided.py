@@ -30,6 +30,7 @@ class Decided(NamedTuple):
     numbers: Floats = np.empty(0)
     highest_first: bool = False
     then: str = ""  # what decides where the number does not
+    about: str = ""  # what is to be said of the whole plan
 
 
 @runtime_checkable

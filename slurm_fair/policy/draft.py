@@ -141,13 +141,6 @@ class Draft:
         return self.finish(Placement.none())
 
 
-def ranks(rows: int, order: Ints) -> Ints:
-    """The place of each row in an order, -1 where it is not in it."""
-    rank = absent(rows)
-    rank[order] = np.arange(len(order))
-    return rank
-
-
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
     flat = [*chain.from_iterable(sites)]

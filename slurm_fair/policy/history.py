@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -76,7 +76,8 @@ class JobHistory:
 
     def run_seconds(self, tenant: str | None = None) -> Floats:
         """Run times of the last jobs, or those of one tenant, the newest at the end."""
-        return _column([job.ran_seconds for job in self.last if tenant in (None, job.tenant)])
+        ran = [job.ran_seconds for job in self.last if tenant in (None, job.tenant)]
+        return np.array(ran, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,3 @@ class Lately:
     def kept(self) -> list[Any]:
         """The notes as plain data, for a plan's memory."""
         return [[time, {name: list(sums) for name, sums in at.items()}] for time, at in self._notes]
-
-
-def _column(values: Sequence[float]) -> Floats:
-    return np.array(values, dtype=np.float64)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_fair.model import Explanation, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Ints, any_of, find, take_or
+from slurm_fair.model.columns import Bools, Ints, absent, any_of, find, take_or
 from slurm_fair.policy.check import standstill
 from slurm_fair.policy.view import View
 
@@ -40,9 +40,7 @@ def as_a_stand_in(plan: Plan, view: View, note: str) -> Plan:
 def _places(plan: Plan, then: View, view: View, granted: Bools) -> Placement:
     """The places of these rows, by this view's numbers, where all their nodes are still there."""
     old = find(view.snapshot.jobs.key, then.snapshot.jobs.key)
-    row = (
-        np.where((old >= 0) & granted[np.maximum(old, 0)], old, -1) if len(granted) else np.full(len(old), -1)
-    )
+    row = np.where((old >= 0) & granted[np.maximum(old, 0)], old, -1) if len(granted) else absent(len(old))
     meant = plan.places.renumber(row)
     there = meant.renamed(then.snapshot.nodes.names, view.snapshot.nodes.names)
     rows = len(granted)
@@ -65,8 +63,7 @@ def _makes_room(revoked: Bools, places: Placement, view: View) -> Ints:
     if not any_of(revoked):
         return np.zeros(0, dtype=np.int64)
     theirs = view.lease_places.take(revoked[view.lease_places.row])
-    rows: Ints = np.unique(theirs.row[np.isin(theirs.node, places.node)])
-    return rows
+    return np.unique(theirs.row[np.isin(theirs.node, places.node)])
 
 
 def _explained(said: Explanation, stands: Explanation, at: Ints, kept: Bools) -> Explanation:

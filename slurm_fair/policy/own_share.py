@@ -14,6 +14,7 @@ import numpy as np
 from slurm_fair.model import Blocked, JobTable
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.in_line import in_line
 from slurm_fair.policy.view import View
 
 BEYOND = "it cannot be taken back, and its account's own share is used up by such work"
@@ -26,10 +27,10 @@ def within_own_share(view: View) -> View:
     GPUs that such jobs of a tenant hold, and those that its oldest waiting ones ask for, are at most its quota. A
     tenant that holds nothing by such jobs may start one whose gang is bigger than its quota.
     """
-    if not view.waits.size:
+    if not view.waiting_rows.size:
         return view
     stays = bound(view.snapshot.jobs, view.terms.term)
-    waits = view.waits[stays[view.waits]]
+    waits = view.waiting_rows[stays[view.waiting_rows]]
     if not waits.size:
         return view
     beyond = _beyond(view, waits, bound_gpus(view, stays), view.tenant_quota)
@@ -100,10 +101,8 @@ def _beyond(view: View, waits: Ints, used: Floats, share: Floats) -> Ints:
     if any_of(over):
         oldest = oldest[np.lexsort((over, jobs.tenant[oldest]))]
     tenant, gpus = jobs.tenant[oldest], view.weighed_gpus[oldest]
-    first = np.searchsorted(tenant, tenant, side="left")
-    taken = np.cumsum(gpus)
-    through = taken - np.where(first > 0, taken[first - 1], 0)
+    first, through = in_line(tenant, gpus)
     fits = used[tenant] + through <= share[tenant] * (1 + _ROUNDING) + _ROUNDING
-    alone = (used[tenant] == 0) & (np.arange(len(oldest)) == first)
+    alone = (used[tenant] == 0) & first
     beyond: Ints = oldest[~(fits | alone)]
     return beyond

@@ -38,7 +38,7 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
     if not rows.size:
         return snapshot
     means = Means(nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
-    beyond = beyond_means(snapshot, rows, means, _placer_of(policy))
+    beyond = beyond_means(snapshot, rows, means, placer_of(policy))
     if beyond.size:
         promised = leases.key[leases.promised]
         beyond = beyond[find(promised, jobs.key[beyond]) < 0]
@@ -50,18 +50,19 @@ def without_the_kept_out(view: View, policy: Policy) -> View:
 
     Where leases never end everybody waits for the ends of jobs, and nobody is blocked for it.
     """
-    if view.terms.term >= NEVER_ENDS_SECONDS or not view.waits.size:
+    if view.terms.term >= NEVER_ENDS_SECONDS or not view.waiting_rows.size:
         return view
     means = _without_those_who_stay(view)
     if means is None:
         return view
-    beyond = beyond_means(view.snapshot, view.waits, means, _placer_of(policy))
+    beyond = beyond_means(view.snapshot, view.waiting_rows, means, placer_of(policy))
     if not beyond.size:
         return view
     return replace(view, snapshot=_blocked(view.snapshot, beyond, Blocked.KEPT))
 
 
-def _placer_of(policy: Policy) -> Placer:
+def placer_of(policy: Policy) -> Placer:
+    """The placer that a policy names, else ours."""
     return placer(getattr(policy, "placement", CONSOLIDATED))
 
 

@@ -14,6 +14,13 @@ from slurm_fair.policy.where import beginning, where, where_loading
 from slurm_fair.suggest import did_you_mean
 
 GROUP = "slurm_fair.policies"
+DEFAULT_POLICY = "fair"
+# By policy, the value of a setting in ticks that do not name it: its default before that was changed, or what the
+# policy did before it had the setting. Ticks once named only what the configuration named, and now all settings.
+_UNNAMED: Mapping[str, Mapping[str, object]] = {
+    "astraea": {"swap_after": 1.0},
+    "fair": {"repay_leases": 0.0},
+}
 
 
 def names() -> tuple[str, ...]:
@@ -31,9 +38,33 @@ def load(name: str, settings: Mapping[str, object]) -> Policy:
     except ConfigError:
         raise
     except Exception as error:
-        raise PolicyError(f"{where(kind, error)}: policy '{name}' cannot be made: {_gist(error)}") from error
+        raise PolicyError(f"{where(kind, error)}: policy '{name}' cannot be made: {gist(error)}") from error
     check_settings(policy, name)
     return cast(Policy, policy)
+
+
+def load_recorded(name: str, settings: Mapping[str, object]) -> Policy:
+    """The policy that planned a tick, which keeps these settings."""
+    return load(name, {**_UNNAMED.get(name, {}), **settings})
+
+
+def in_full(name: str, policy: Policy, given: Mapping[str, object]) -> Mapping[str, object]:
+    """All settings of a policy as plain values, for a tick to keep: those given, and the defaults of the others.
+
+    A default that no configuration could give is left out.
+    """
+    import msgspec
+
+    full: dict[str, object] = {}
+    for key, hint in _hints(name, type(policy)).items():
+        value = getattr(policy, key)
+        try:
+            plain = msgspec.to_builtins(value)
+            if msgspec.convert(plain, type=hint) == value:
+                full[key] = plain
+        except (TypeError, ValueError):  # of no plain type, or not of its own
+            continue
+    return {**full, **msgspec.to_builtins(given)}
 
 
 def entry_of(name: str) -> EntryPoint:
@@ -63,7 +94,7 @@ def kind_of(name: str) -> type[Any]:
             f"{_at(error)}policy '{name}' cannot be loaded from {entry.value}: {error}"
         ) from error
     except Exception as error:
-        at, what = _at(error), _gist(error)
+        at, what = _at(error), gist(error)
         raise PolicyError(f"{at}policy '{name}' cannot be loaded from {entry.value}: {what}") from error
     if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "plan", None))):
         raise PolicyError(f"policy '{name}': {entry.value} is no dataclass with a method plan(view)")
@@ -74,7 +105,7 @@ def _hints(name: str, kind: type[Any]) -> Mapping[str, object]:
     try:
         hints = get_type_hints(kind)
     except Exception as error:
-        wrong = f"an annotation of a setting cannot be read: {_gist(error)}"
+        wrong = f"an annotation of a setting cannot be read: {gist(error)}"
         raise PolicyError(f"{beginning(kind)}: policy '{name}': {wrong}") from error
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
@@ -84,7 +115,7 @@ def _at(error: Exception) -> str:
     return f"{place}: " if place else ""
 
 
-def _gist(error: Exception) -> str:
+def gist(error: BaseException) -> str:
     """An error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
 

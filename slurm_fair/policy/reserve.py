@@ -3,11 +3,11 @@
 Where each lease ends at a time of its own, single GPUs come free one by one, and small jobs take them. The first
 in the order that does not fit therefore has nodes set aside once it has waited long enough: as few as it needs,
 of those whose leases end soonest. Until the last of these leases is over, the others there are renewed to end with
-it, and what is free there goes to nobody else. Then the gang has the first turn. One reservation stands at a time
+it, and what is free there goes to nobody else. Then the gang goes first. One reservation stands at a time
 for a GPU type.
 
 No policy knows of this. It is shown a view in which these GPUs are not to be had, and in which the gang has the
-first turn when its time has come.
+first place when its time has come.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.model import Explanation, LeaseTerms, Plan, ReservedNodes, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.model import LeaseTerms, Plan, ReservedNodes, Verdict
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, code, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
@@ -30,6 +30,8 @@ from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
 MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds:.0f} s more"
+# An enum's member is looked up as slowly as a column is compared.
+_WAIT = code(Verdict.WAIT)
 
 
 class SoonestNodes(NamedTuple):
@@ -51,10 +53,14 @@ class _Ends(NamedTuple):
     end: Floats
 
     @classmethod
-    def of(cls, view: View) -> Self:
-        """The ends of leases as the view has them."""
+    def of(cls, view: View, nodes: Ints | None = None) -> Self:
+        """The ends of leases as the view has them, or of those on some nodes."""
         ends, jobs = view.lease_ends, view.snapshot.jobs
         goes = (jobs.revocable | view.revoking)[ends.row]
+        if nodes is not None:
+            here = np.zeros(len(view.bare_gpus), dtype=bool)
+            here[nodes] = True
+            goes &= here[ends.node]
         row, node, gpus = (column[goes] for column in (ends.row, ends.node, ends.gpus))
         end = ends.end[goes]
         return cls(
@@ -102,12 +108,12 @@ def _still(view: View, one: ReservedNodes) -> ReservedNodes | None:
     row = int(find(view.snapshot.jobs.key, np.array([one.key]))[0])
     if row < 0 or not view.waiting[row]:
         return None
-    at = {name: node for node, name in enumerate(view.snapshot.nodes.names)}
-    nodes = np.array([at.get(name, -1) for name in one.nodes], dtype=np.int64)
+    names = view.snapshot.nodes.names
+    nodes = np.array([names.index(name) if name in names else -1 for name in one.nodes], dtype=np.int64)
     if nodes.min(initial=0) < 0 or not view.snapshot.nodes.usable[nodes].all():
         return None
-    share = np.full(len(view.snapshot.nodes.names), one.gpus, dtype=np.int64)
-    due = float(_free_at(view, share, _Ends.of(view))[nodes].max())
+    share = np.full(len(names), one.gpus, dtype=np.int64)
+    due = float(_free_at(view, share, _Ends.of(view, nodes))[nodes].max())
     return one._replace(due=due) if np.isfinite(due) else None
 
 
@@ -127,7 +133,9 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
     if view.makes_way.size:
         verdict = verdict.copy()
         verdict[view.makes_way] = Verdict.RENEW
-    return replace(plan, verdict=verdict, memory=memory, why=lambda: _told(plan.explanation, view, kept))
+    return replace(
+        plan, verdict=verdict, memory=memory, why=lambda: plan.explanation.saying(_sayings(view, kept))
+    )
 
 
 def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
@@ -135,12 +143,14 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
 
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
-    jobs, waits, pools = view.snapshot.jobs, view.waits, Pools.of(view.snapshot)
-    if not view.lapsed.size or not waits.size or not _type_left(pools, kept):
+    jobs, waits = view.snapshot.jobs, view.waiting_rows
+    if not view.lapsed.size or not waits.size:
         return None
     long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
-    still = plan.verdict[waits] == Verdict.WAIT
+    still = plan.verdict[waits] == _WAIT
     if not any_of(long & still):  # the ranks cost more than this
+        return None
+    if kept and not _type_left(Pools.of(view.snapshot), kept):
         return None
     waits, long = waits[still], long[still]
     rank = plan.rank[waits]
@@ -211,16 +221,8 @@ def _free_at(view: View, share: Ints, ends: _Ends) -> Floats:
     return at
 
 
-def _told(said: Explanation, view: View, kept: Sequence[ReservedNodes]) -> Explanation:
-    """The explanation with what reservations have to do with it."""
-    reason, reasons = said.reason.copy(), list(said.reasons)
-    for rows, text in _sayings(view, kept):
-        reason[rows] = len(reasons)
-        reasons.append(text)
-    return said.with_columns(reason=reason, reasons=tuple(reasons))
-
-
 def _sayings(view: View, kept: Sequence[ReservedNodes]) -> Iterator[tuple[Ints, str]]:
+    """Rows, and what reservations have to do with them."""
     keys = view.snapshot.jobs.key
     for each in view.reserved:
         if each.due > view.now:

@@ -17,8 +17,7 @@ def sizes_of(view: View) -> Sizes:
 
 def usual_gpus(view: View) -> Ints:
     """The size of each job with which declared run times are meant."""
-    gpus, elastic = view.snapshot.jobs.gpus, view.snapshot.sizes
-    return gpus if elastic is None else elastic.usual_gpus(gpus)
+    return view.snapshot.usual_gpus
 
 
 def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -> Floats:
@@ -39,8 +38,7 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
         together = np.where(np.isfinite(known), known, together)
         otherwise = np.where(np.isfinite(known_apart), known_apart, together * spread)
         by_law = np.where(apart, otherwise, together)
-    speed: Floats = told.rate[rows, gpu_type] * by_law
-    return speed
+    return told.rate[rows, gpu_type] * by_law
 
 
 def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
@@ -48,5 +46,4 @@ def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.log(scaling) / np.log(usual)
     exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), USUAL_EXPONENT)
-    scaled: Floats = (gpus / usual) ** exponent
-    return scaled
+    return (gpus / usual) ** exponent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from slurm_fair.policy.check import objections, planned
 from slurm_fair.policy.orders.walk import ListedTwice
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import rests
+from slurm_fair.policy.registry import gist
 from slurm_fair.policy.trial_views import Kept, only, parts_of, turned, with_strangers, without_nodes
 from slurm_fair.policy.view import View
 from slurm_fair.policy.where import beginning, where
@@ -55,7 +56,7 @@ class PolicyTrial:
     make: Callable[[], Policy]
     keep: Keep
     found: dict[str, BrokenRule] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)  # rules that do not apply to it, and why
+    left_out: dict[str, str] = field(default_factory=dict)  # rules that say nothing of it, and why
     plans: int = 0
 
     def on(self, kept: Sequence[Kept]) -> None:
@@ -71,11 +72,14 @@ class PolicyTrial:
     def met(self, error: BaseException, rule: str = "plan") -> None:
         """An error that came up while the policy planned."""
         rule = "twice" if isinstance(error, ListedTwice) else rule
-        what = str(error) if isinstance(error, (_Broken, ListedTwice)) else _gist(error)
+        what = str(error) if isinstance(error, (_Broken, ListedTwice)) else gist(error)
         place = where(type(self.make()), error)
-        same = (found.what == what and found.place == place for found in self.found.values())
-        if not any(same):
-            self.found.setdefault(rule, BrokenRule(rule, what, place))
+        for found in self.found.values():
+            if found.what == what and found.place == place:
+                if rule != found.rule:
+                    self.left_out[rule] = f"the error of the rule `{found.rule}` stops it"
+                return
+        self.found.setdefault(rule, BrokenRule(rule, what, place))
 
     @property
     def faults(self) -> tuple[BrokenRule, ...]:
@@ -94,10 +98,6 @@ class PolicyTrial:
             self.found[rule] = BrokenRule(rule, str(broken), beginning(type(self.make())))
         except Exception as error:
             self.met(error, rule)
-
-
-def _gist(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _is_sound(trial: PolicyTrial, kept: Kept) -> None:
@@ -188,7 +188,7 @@ def _can_be_kept(trial: PolicyTrial, kept: Kept) -> None:
 def _rests(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     plan = trial.plan(view)
-    if view.waits.size or not rests(trial.make(), view.snapshot, plan.memory):
+    if view.waiting_rows.size or not rests(trial.make(), view.snapshot, plan.memory):
         return
     again = trial.plan(replace(kept.view(), memory=plan.memory, happened=()))
     if trial.keep(plan.memory)[0] != trial.keep(again.memory)[0]:
@@ -211,10 +211,6 @@ def _nothing_said(view: View) -> View:
     return replace(view, snapshot=replace(view.snapshot, told=None), memory={})
 
 
-def _nobody(view: View) -> View:
-    return only(view, view.waits[:0])
-
-
 _CHECKS: Mapping[str, Callable[[PolicyTrial, Kept], None]] = {
     "plan": _is_sound,
     "twice": _lists_once,
@@ -225,7 +221,7 @@ _CHECKS: Mapping[str, Callable[[PolicyTrial, Kept], None]] = {
     "memory": _can_be_kept,
     "rests": _rests,
     "unsaid": _plans(_nothing_said),
-    "empty": _plans(_nobody),
+    "empty": _plans(lambda view: only(view, view.waiting_rows[:0])),
     "nodes": _plans(without_nodes),
 }
 
@@ -240,14 +236,10 @@ def _differs(view: View, one: Plan, two: Plan, row_of: Ints | None = None) -> st
         verdicts = f"{_word(one.verdict[at])} and {_word(two.verdict[rows[at]])}"
         return f"job {label(int(keys[at]))} gets {verdicts}"
     sites, others = one.places.sites, two.places.sites
-    for at, row in _rows_of(sites, rows):
-        if sorted(sites[at]) != sorted(others.get(row, [])):
+    for at in sites:
+        if sorted(sites[at]) != sorted(others.get(int(rows[at]), [])):
             return f"job {label(int(keys[at]))} lies on other nodes"
     return ""
-
-
-def _rows_of(sites: Mapping[int, Any], rows: Ints) -> Iterator[tuple[int, int]]:
-    return ((at, int(rows[at])) for at in sites)
 
 
 def _word(verdict: Any) -> str:

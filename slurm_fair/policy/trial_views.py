@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.model import JobAccounts, Leases, Placement, Snapshot, TenantAccounts
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import Ints, find, ranks
 from slurm_fair.policy.view import View
 
 _NAMES = tuple(field.name for field in fields(View) if field.name not in ("memory", "joined"))
@@ -130,21 +130,28 @@ def only(view: View, rows: Ints) -> View:
 
 def without_nodes(view: View) -> View:
     """A view with its waiting jobs and no node at all."""
-    waits = only(view, view.waits)
+    waits = only(view, view.waiting_rows)
     snapshot, nothing = waits.snapshot, np.zeros(0, dtype=np.int64)
     nodes = snapshot.nodes.take(nothing).with_columns(names=(), why=())
     partitions = replace(snapshot.partitions, members=snapshot.partitions.members[:, :0], ways=())
     none = Placement.none()
+    speeds = None if snapshot.speeds is None else replace(snapshot.speeds, nodes=None)
     bare = replace(
-        snapshot, nodes=nodes, partitions=partitions, racks=None, held=none, wanted=none, barred=none
+        snapshot,
+        nodes=nodes,
+        partitions=partitions,
+        racks=None,
+        held=none,
+        wanted=none,
+        barred=none,
+        speeds=speeds,
     )
     return replace(waits, snapshot=bare)
 
 
 def _taken(snapshot: Snapshot, rows: Ints) -> Snapshot:
     """Some of its jobs, in the order given."""
-    row = np.full(len(snapshot.jobs), -1, dtype=np.int64)
-    row[rows] = np.arange(len(rows))
+    row = ranks(len(snapshot.jobs), rows)
     listed = rows.tolist()
     return replace(
         snapshot,

@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.ledger.charging.quotas import quotas_now
 from slurm_fair.model import (
+    NO_PLACES,
     Blocked,
     Event,
     JobAccounts,
@@ -23,7 +24,19 @@ from slurm_fair.model import (
     TenantAccounts,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, take_or
+from slurm_fair.model.columns import (
+    NO_ROWS,
+    Bools,
+    Codes,
+    Floats,
+    Ints,
+    absent,
+    all_of,
+    any_of,
+    code,
+    find,
+    take_or,
+)
 from slurm_fair.model.once import once
 from slurm_fair.model.sizes import shares
 from slurm_fair.policy.ahead import LeaseEnds
@@ -32,8 +45,7 @@ from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
-_NOBODY: Ints = np.zeros(0, dtype=np.int64)
-_NOBODY.setflags(write=False)
+_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 
 
 # No slots: every join below is made at most once per view and kept in the instance's __dict__.
@@ -53,6 +65,7 @@ class View:
     reserved: tuple[ReservedNodes, ...] = ()  # nodes set aside for gangs
     fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
     counts_seconds: float = float("inf")  # a tenant without jobs counts in quotas for so long; inf = always
+    turns: Placement = NO_PLACES  # GPUs that the profiler gives away, by row of `snapshot.jobs`
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
@@ -71,7 +84,13 @@ class View:
         met, seen = self.ledger.jobs.key, self.snapshot.jobs.key
         if len(met) == len(seen) and not (met != seen).nonzero()[0].size:
             return np.arange(len(seen))
-        return find(met, seen)
+        # The ledger keeps no account of a job that is over.
+        lives = (~self.snapshot.jobs.done).nonzero()[0]
+        if len(met) != len(lives) or any_of(met != seen[lives]):
+            return find(met, seen)
+        row = absent(len(seen))
+        row[lives] = np.arange(len(lives))
+        return row
 
     @once
     def tenant_account(self) -> Ints:
@@ -90,8 +109,7 @@ class View:
     @once
     def tenant_row(self) -> Ints:
         """Row of each job's tenant in the ledger's tenants."""
-        rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
-        return rows
+        return self.tenant_account[self.snapshot.jobs.tenant]
 
     @once
     def leased(self) -> Bools:
@@ -144,8 +162,7 @@ class View:
         if aside is None:
             return used
         gpus = aside.held.gpus * aside.jobs.gpu_weight[aside.held.row]
-        both: Floats = used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
-        return both
+        return used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
 
     @once
     def held_weight(self) -> Floats:
@@ -153,8 +170,7 @@ class View:
         snapshot, held = self.snapshot, self.holdings
         if snapshot.gpu_weights is None:
             return np.ones(len(held))
-        weights: Floats = snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
-        return weights
+        return snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
 
     @once
     def weighed_gpus(self) -> Ints | Floats:
@@ -165,9 +181,7 @@ class View:
     @once
     def lease_end(self) -> Floats:
         """The end of each job's lease; inf for a job without one."""
-        row = self.lease_row
-        ends: Floats = np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
-        return ends
+        return take_or(self.leases.end, self.lease_row, np.inf)
 
     @once
     def lease_ends(self) -> LeaseEnds:
@@ -198,7 +212,7 @@ class View:
         return first_submitted(self.ledger.jobs, self.account_row, jobs.submit)
 
     @once
-    def waits(self) -> Ints:
+    def waiting_rows(self) -> Ints:
         """Rows of the jobs that could be granted a lease now: mostly they are few."""
         rows: Ints = (self.case == MAY_START).nonzero()[0]
         return rows
@@ -223,7 +237,7 @@ class View:
     @once
     def waiting(self) -> Bools:
         """Jobs that could be granted a lease now."""
-        return self.flags(self.waits)
+        return self.flags(self.waiting_rows)
 
     @once
     def over(self) -> Ints:
@@ -237,7 +251,7 @@ class View:
         """Rows of the running jobs whose lease is over, those on nodes that are set aside among them."""
         leases, end = self.leases, self.leases.end
         if not end.size or end.item(end.argmin()) > self.now:
-            return _NOBODY
+            return NO_ROWS
         over = (leases.running & (end <= self.now)).nonzero()[0]
         rows: Ints = self.job_of_lease[over]
         if rows.size:
@@ -266,8 +280,7 @@ class View:
             return self.expired
         places, usable = self.lease_places, self.snapshot.nodes.usable
         of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
-        stranded: Bools = self.expired & ~of_use
-        return stranded
+        return self.expired & ~of_use
 
     def flags(self, rows: Ints) -> Bools:
         """These of the snapshot's jobs."""
@@ -294,8 +307,7 @@ class View:
     @once
     def bare_gpus(self) -> Ints:
         """The same with what is set aside for gangs."""
-        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
-        return spare
+        return self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
 
     @once
     def _unreserved(self) -> Ints:
@@ -310,26 +322,25 @@ class View:
 
     @once
     def makes_way(self) -> Ints:
-        """Rows whose lease is over on nodes that are set aside: they keep their GPUs until the gang's turn."""
+        """Rows whose lease is over on nodes that are set aside: they keep their GPUs until the gang goes first."""
         rows = [self.made_way_for(each) for each in self.reserved if each.due > self.now]
-        return np.unique(np.concatenate(rows)) if rows else _NOBODY
+        return np.unique(np.concatenate(rows)) if rows else NO_ROWS
 
     def made_way_for(self, reserved: ReservedNodes) -> Ints:
         """The lapsed leases on the nodes of one reservation."""
         if not self.lapsed.size:
-            return _NOBODY
+            return NO_ROWS
         here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
         here[self._nodes_of(reserved)] = True
         places = self.lease_places
         there = self.flags(places.row[here[places.node]])
-        rows: Ints = self.lapsed[there[self.lapsed]]
-        return rows
+        return self.lapsed[there[self.lapsed]]
 
     @once
-    def first_turns(self) -> Ints:
-        """Rows of gangs whose nodes were set aside and are to be had now: these have their turn before all."""
+    def due_gangs(self) -> Ints:
+        """Rows of gangs whose nodes were set aside and are to be had now: these go before all."""
         keys = np.array([each.key for each in self.reserved if each.due <= self.now], dtype=np.int64)
-        return find(self.snapshot.jobs.key, keys) if keys.size else _NOBODY
+        return find(self.snapshot.jobs.key, keys) if keys.size else NO_ROWS
 
     def _nodes_of(self, reserved: ReservedNodes) -> Ints:
         names = self.snapshot.nodes.names
@@ -343,7 +354,7 @@ class View:
     @once
     def anything_to_have(self) -> bool:
         """True if a lease is over, or a job waits that asks for no more than is free."""
-        return self.over.size > 0 or any_of(self.snapshot.jobs.gpus[self.waits] <= self.free_in_all)
+        return self.over.size > 0 or any_of(self.snapshot.jobs.gpus[self.waiting_rows] <= self.free_in_all)
 
     @once
     def spare_cpus(self) -> Ints:
@@ -358,14 +369,15 @@ class View:
     @once
     def holdings(self) -> Placement:
         """All that managed jobs have or were promised, by row of `snapshot.jobs`."""
-        if self.lease_places is self.snapshot.held:
+        if self.lease_places is self.snapshot.held and not len(self.turns):
             return self.lease_places
-        return self.lease_places.plus(self._held_by(~self.leased & self.snapshot.jobs.holds_gpus))
+        holders = ~self.leased & self.snapshot.jobs.holds_gpus
+        return self.lease_places.plus(self._held_by(holders)).plus(self.turns)
 
     @once
     def lease_places(self) -> Placement:
         """Places of the leases: Slurm's own word for running jobs, the promise for the others."""
-        seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
+        seen = self._held_by(self.lease_phase > _GRANTED)
         promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
         return seen.plus(promises) if len(promises) else seen
 
@@ -377,13 +389,13 @@ class View:
     @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self.lease_phase == LeasePhase.GRANTED
+        granted: Bools = self.lease_phase == _GRANTED
         return granted
 
     @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self.lease_phase == LeasePhase.REVOKING
+        revoking: Bools = self.lease_phase == _REVOKING
         return revoking
 
     @once
@@ -412,8 +424,7 @@ class View:
         if not of_job.size or not of_job.item(of_job.argmax()):
             return total
         taken = np.bincount(self.holdings.node, weights=self._shares[share], minlength=len(total))
-        spare: Ints = total - taken.astype(np.int64)
-        return spare
+        return total - taken.astype(np.int64)
 
     @once
     def _shares(self) -> tuple[Ints, Ints, Ints]:
@@ -424,8 +435,7 @@ class View:
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
     """Submit times of jobs before any requeue. Row -1 of the accounts = as `seen`."""
-    submit: Floats = np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
-    return submit
+    return np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
 
 
 def _said(column: Floats, otherwise: Callable[[], Floats]) -> Floats:

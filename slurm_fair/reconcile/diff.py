@@ -20,14 +20,13 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Bools, Ints, among, any_of, find
+from slurm_fair.model.columns import NO_ROWS, Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
 from slurm_fair.reconcile.moved_gates import stays_open
 
-_NOBODY = np.zeros(0, dtype=np.int64)
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
@@ -159,7 +158,7 @@ def _would_take_what_others_were_promised(
 ) -> bool:
     """True if a gang that Slurm splits in its own way may come to lie on GPUs of somebody who has yet to start.
 
-    It starts when they have. What was promised later is what it leaves, and may wait for its turn: else it would
+    It starts when they have. What was promised later is what it leaves, and may wait: else it would
     wait for ever newer ones. Of two such gangs neither would ever start, so of those the earlier one does; and
     while that may lie otherwise than was promised, nobody knows what it leaves to the later one.
     `since` = when jobs were promised GPUs that have not been seen running.
@@ -207,7 +206,7 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
-    for row in _in_turn(rows, leases, jobs, terms, now).tolist():
+    for row in _soonest_first(rows, leases, jobs, terms, now).tolist():
         mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
         close = _action(Verb.CLOSE, row, snapshot, "waits for its lease", mine)
         if not shared[row]:
@@ -218,7 +217,7 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     return actions
 
 
-def _in_turn(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now: float) -> Ints:
+def _soonest_first(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now: float) -> Ints:
     """The next to run out first. While jobs change places, renewals that have time wait."""
     rows = rows[np.argsort(jobs.gate_until[rows], kind="stable")]
     if not any_of(leases.revoking | leases.promised):
@@ -246,7 +245,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     jobs = snapshot.jobs
     waiting = jobs.waiting
     if not any_of(waiting):
-        return _NOBODY
+        return NO_ROWS
     well_gated = jobs.gate_until >= now + terms.term
     well_gated &= jobs.gated > jobs.pinned  # and not pinned
     well_gated &= jobs.unblocked

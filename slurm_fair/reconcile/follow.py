@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import (
-    Blocked,
+    NO_PLACES,
     Event,
     EventKind,
     JobState,
@@ -16,15 +16,15 @@ from slurm_fair.model import (
     LeasePhase,
     Leases,
     LeaseTerms,
-    Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Ints, all_of, any_of, find
+from slurm_fair.model.columns import NO_ROWS, Ints, all_of, among, any_of, code, find
 from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
 
-_NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
+# An enum's member is looked up as slowly as a column is compared, and this happens many times at every look.
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 
 
 class Followed(NamedTuple):
@@ -41,7 +41,7 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, *, tell_ends: 
     gone, unasked = _gone(leases, row, snapshot.jobs, complete)
     begun, waits = _promised(leases, row, snapshot.jobs)
     if gone.size and waits.size:
-        waits = waits[~np.isin(waits, gone)]  # nobody waits for what was promised to those
+        waits = waits[~among(waits, gone)]  # nobody waits for what was promised to those
     late = in_vain(leases, row, waits, snapshot, terms) if waits.size else {}
     events: tuple[Event, ...] = ()
     kept = None
@@ -84,7 +84,7 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not len(jobs.key):
         return np.arange(len(row)), False
     state = jobs.state[row]
-    doubts = state != JobState.RUNNING
+    doubts = state != _RUNNING
     doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
         doubts |= row < 0
@@ -92,18 +92,16 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not doubtful.size:
         return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    lives = state != JobState.DONE
+    lives = state != _DONE
     if not listed:
         lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]
-    holds = (state >= JobState.RUNNING) & (state <= JobState.SUSPENDED)
-    waits = (
-        leases.promised[doubtful] & (state == JobState.WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
-    )
+    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
+    waits = leases.promised[doubtful] & (state == _WAITING) & jobs.unblocked[job]
     # Slurm counts the restart while the old run is still completing.
-    same_run = (jobs.restarts[job] == was) | ((state == JobState.ENDING) & (jobs.restarts[job] == was + 1))
+    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 
@@ -112,9 +110,9 @@ def _promised(leases: Leases, row: Ints, jobs: JobTable) -> tuple[Ints, Ints]:
     """The leases that were promised: those whose jobs wait no more, and those that wait."""
     promised = leases.promised.nonzero()[0]
     if not promised.size or not len(jobs.key):
-        return _NOBODY, _NOBODY
+        return NO_ROWS, NO_ROWS
     wait = jobs.waiting[row[promised]]
-    return (promised[~wait], promised[wait]) if any_of(wait) else (promised, _NOBODY)
+    return (promised[~wait], promised[wait]) if any_of(wait) else (promised, NO_ROWS)
 
 
 def _as_seen(
@@ -129,7 +127,7 @@ def _as_seen(
     """The kept ones, or all: promised ones that run now have begun, those that wait keep their promises."""
     columns = _begun(leases, row, begun, kept, snapshot, terms) if begun.size else {}
     names = snapshot.nodes.names
-    promises = _NOWHERE
+    promises = NO_PLACES
     if waits.size:
         promises = leases.promises.only(leases.key[waits]).renamed(leases.node_names, names)
     seen = leases if kept is None else leases.take(kept)
@@ -158,7 +156,7 @@ def _begun(
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
     """Jobs that run without a lease: started before us, or by somebody else's hand."""
     state = snapshot.jobs.state
-    without = (state == JobState.RUNNING) | (state == JobState.SUSPENDED)
+    without = (state == _RUNNING) | (state == _SUSPENDED)
     without[row] = False
     new: Ints = without.nonzero()[0]
     return new

@@ -13,7 +13,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.model.sizes import shares
 from slurm_fair.reconcile.events import lease_event
 from slurm_fair.reconcile.free import summed
-from slurm_fair.reconcile.lease_changes import renewed_at
+from slurm_fair.reconcile.lease_changes import with_next_term
 
 LEASE_OVER = "its lease is over"
 NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
@@ -107,7 +107,7 @@ def withdrawn(
         return leases, []
     phase, asked = leases.phase.copy(), leases.asked.copy()
     phase[at], asked[at] = LeasePhase.RUNNING, 0.0
-    after = renewed_at(leases.with_columns(phase=phase, asked=asked), at, terms, snapshot.time)
+    after = with_next_term(leases.with_columns(phase=phase, asked=asked), at, terms, snapshot.time)
     jobs, events = snapshot.jobs, []
     for lease, row in zip(at.tolist(), find(jobs.key, leases.key[at]).tolist(), strict=True):
         detail = {

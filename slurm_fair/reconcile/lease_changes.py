@@ -42,7 +42,7 @@ def apply_plan(
     after, events = leases, list[Event]()
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
-        after = _ended_by_due(renewed_at(after, at, terms, now), at, renewed, plan, snapshot)
+        after = _ended_by_due(with_next_term(after, at, terms, now), at, renewed, plan, snapshot)
         if tell_all:
             events += renewals(after, at, renewed, snapshot, terms, now)
     if revoked.size:
@@ -63,8 +63,8 @@ def _with_lease(leases: Leases, rows: Ints, snapshot: Snapshot) -> tuple[Ints, I
     return at[has], rows[has]
 
 
-def renewed_at(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
-    """The leases with another term for these rows."""
+def with_next_term(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
+    """The leases, of which these rows are renewed now: each ends a term later."""
     end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
     end[rows], granted[rows] = terms.end_for(now), now
     renewals[rows] += 1
@@ -212,5 +212,5 @@ def _kept_on(leases: Leases, stays: list[int], terms: LeaseTerms, now: float) ->
         return leases
     phase, asked = leases.phase.copy(), leases.asked.copy()
     phase[stays], asked[stays] = LeasePhase.RUNNING, 0.0
-    renewed = renewed_at(leases, np.array(stays, dtype=np.int64), terms, now)
+    renewed = with_next_term(leases, np.array(stays, dtype=np.int64), terms, now)
     return renewed.with_columns(phase=phase, asked=asked)

@@ -38,8 +38,7 @@ def _running_by_a_move(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: f
     first = leases.adopted & leases.running & (leases.renewals == 0) & (leases.end > now)
     rows = find(jobs.key, leases.key[first])
     rows = rows[rows >= 0]
-    found: Ints = rows[moved(jobs, terms)[rows]]
-    return found
+    return rows[moved(jobs, terms)[rows]]
 
 
 def moved(jobs: JobTable, terms: LeaseTerms) -> Bools:

@@ -20,6 +20,7 @@ from slurm_fair.model import (
     Standing,
     Verb,
 )
+from slurm_fair.model.action import STOPS
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.retries import Growth, Retries, resting
@@ -30,7 +31,6 @@ _MOST_SECONDS = 3600.0  # of a rest; after as long without a failure the earlier
 _OF_STARTS = Growth(30.0, _MOST_SECONDS)
 # A first refusal may come of a job that changed between the look and the act; the next look shows it.
 _OF_GATES = Growth(30.0, _MOST_SECONDS, spared=1)
-_STOPS = (Verb.ASK, Verb.REQUEUE)
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
@@ -162,7 +162,7 @@ def resting_after(
             **{o.action.key: now for o in outcomes if o.result is Result.UNKNOWN},
         },
         backoff=backoff,
-        unmoved=stops.failed([a.key for a in refused if a.verb in _STOPS], now).rests,
+        unmoved=stops.failed([a.key for a in refused if a.verb in STOPS], now).rests,
         unshut=gates.without(shut).rests,
     )
 

@@ -18,6 +18,7 @@ from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.sim.world.load import asked_weights, types_of
@@ -199,7 +200,8 @@ def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None =
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return SimulationResult(
         RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), counts, "demand", windows,
-        capacity, shared_out, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        capacity, shared_out, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), PlansWeighed(),
+        0.0, 0.0,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.sim.loop.drive import Simulation
 from slurm_fair.sim.loop.log import Log
+from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.load import Population
@@ -51,7 +52,8 @@ class SimulationResult:
     accounts: Mapping[str, tuple[float, float]]  # GPU-seconds that each tenant had, and was owed
     summary: Summary
     placement_score: float
-    decisions: Floats  # seconds that the policy took at each look
+    decisions: Floats  # CPU seconds that the policy took at each look
+    weighed: PlansWeighed
     wall_seconds: float
     cpu_seconds: float
 
@@ -79,6 +81,7 @@ class SimulationResult:
             "decision_p95_s": p95,
             "decision_max_s": most,
             "looks": len(self.decisions),
+            **self.weighed.to_dict(),
             "wall_s": self.wall_seconds,
             "cpu_s": self.cpu_seconds,
             "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -117,7 +120,8 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     return SimulationResult(
         simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, weight_sum,
         counts, scenario.report_share, windows, capacity, shared, facts.total_gpus, _accounts(ledger, owed),
-        summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,
+        summarise(outcomes, facts), score, np.array(simulation.decisions), simulation.weighed,
+        wall_seconds, cpu_seconds,
     )  # fmt: skip
 
 

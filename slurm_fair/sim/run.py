@@ -17,11 +17,13 @@ from slurm_fair.sim.loop.log import Listener, Log
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import SimulationResult, result_of
 from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.world.sizes import ElasticJobs
 from slurm_fair.tick import Rules
 
 USUAL_LEASE = 900.0
 USUAL_INTERVAL = 10.0
 MOST_LEASE_ENDS = 500_000  # a look at each costs minutes in all
+_MUCH_TOO_SLOW = 0.1  # of the speed of a size by the number of its GPUs: GPUs come to little then
 # Nothing in a simulation is odd, and no command line limits how much is done at once.
 _NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, shrink_alarm=2.0)
 
@@ -95,6 +97,21 @@ def refuse_endless(scenario: Scenario, term: float) -> None:
         )
 
 
+def refuse_endless_sizes(scenario: Scenario, elastic: ElasticJobs, kinds: int, term: float) -> None:
+    """The same for a size of an elastic job with which it would hardly go on; a policy may grant it any time."""
+    trace = scenario.trace
+    for job, (speed, gpus) in elastic.slowest(kinds).items():
+        in_proportion = min(gpus / trace.whole_gpus.item(job), 1.0)
+        seconds = trace.duration_s.item(job) / speed
+        ends = min(seconds, scenario.until_s) / term
+        if speed < _MUCH_TOO_SLOW * in_proportion and ends > MOST_LEASE_ENDS:
+            raise InputError(
+                f"job {trace.job_id[job]} would take {seconds:.4g} s with {gpus} GPUs; leases of {term:g} s "
+                f"end {ends:.4g} times in that: a simulation goes up to {MOST_LEASE_ENDS}; leave {gpus} out of "
+                "its gpus_choices, mend its --throughputs, or give --until"
+            )
+
+
 def simulate(
     scenario: Scenario,
     rules: Rules,
@@ -112,6 +129,8 @@ def simulate(
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen, wants)
     simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
+    people = simulation.cluster.life.people
+    refuse_endless_sizes(scenario, people.elastic, len(people.gpu_types), rules.terms.term)
     if watch is not None:
         simulation.watch = watch
     simulation.run()

@@ -14,7 +14,10 @@ from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.model.speeds import USUAL_EXPONENT
+from slurm_fair.sim.claims import RunTimeClaims
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
+
+Speeds = Literal["known", "learned", "profiled"]
 
 
 class NodeEvent(Enum):
@@ -92,9 +95,8 @@ class Manners:
 
     gate: Gate = Gate.HOLD  # what CLOSE sets
     lists_ended_seconds: float = 0.0  # how long a job that is over is still shown; 0 = once
-    patience_seconds: float = float(
-        "inf"
-    )  # how long a job that has saved waits for somebody to take its GPUs
+    # How long a job that has saved waits for somebody to take its GPUs.
+    patience_seconds: float = float("inf")
     hitches: Callable[[Action], Hitch | None] | None = None  # what befalls an act that still applies
 
 
@@ -115,11 +117,15 @@ class Scenario:
     until_s: float = float("inf")  # seconds since the trace's beginning
     # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
     undeclared: Literal["actual", "unknown"] = "actual"
+    claims: RunTimeClaims = field(default_factory=RunTimeClaims)
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
     takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule
     unfreed: Unfreed | None = None  # GPUs that looks see in use though their jobs are gone
     whole_seconds: bool = False  # instants of submissions, starts and ends are told as Slurm tells them: cut
+    # What policies are told of speeds on GPU types: all; only those on which a job of the class has run; the same,
+    # and the profiler gives jobs turns on the others.
+    speeds: Speeds = "known"
     # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
     elastic_exponent: float = USUAL_EXPONENT
 
@@ -131,7 +137,7 @@ class Scenario:
         """Run time of each job as policies are told it; nan = they are not."""
         trace = self.trace
         known = trace.duration_s if self.undeclared == "actual" else np.full(len(trace), np.nan)
-        return np.where(np.isnan(trace.declared_s), known, trace.declared_s)
+        return self.claims.declared(trace, np.where(np.isnan(trace.declared_s), known, trace.declared_s))
 
     @property
     def weight_sum(self) -> float:

@@ -61,9 +61,13 @@ def stages() -> tuple[TrialStage, ...]:
     """One GPU type with honest declarations; and two types, a node that goes down, and nobody says anything."""
     plain = Scenario(_trace(), uniform(16, 4), Costs(10.0, 5.0, 0.0))
     odd = Scenario(
-        _trace(declared=False), _two_types(), Costs(20.0, 10.0, 30.0), weights={"t1": 3.0},
-        outages=(Outage(700.0, "n2", NodeEvent.DOWN), Outage(2500.0, "n2", NodeEvent.UP)), undeclared="unknown",
-    )  # fmt: skip
+        _trace(declared=False),
+        _two_types(),
+        Costs(20.0, 10.0, 30.0),
+        weights={"t1": 3.0},
+        outages=(Outage(700.0, "n2", NodeEvent.DOWN), Outage(2500.0, "n2", NodeEvent.UP)),
+        undeclared="unknown",
+    )
     return TrialStage(plain, True), TrialStage(odd, False)
 
 

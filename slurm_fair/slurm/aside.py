@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from slurm_fair.config import ScopeSection
 from slurm_fair.model import Aside, JobState, JobTable, Placement, pack_keys
 from slurm_fair.model.columns import Bools, Ints, find
-from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.queue import NO_TASK, Queue
 from slurm_fair.slurm.scope import by_name
+from slurm_fair.slurm_text import hostlist
 
 
 def holders_aside(

@@ -40,6 +40,7 @@ from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
+from slurm_fair.throughput import JobWords
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
@@ -157,7 +158,6 @@ class SlurmCluster:
             reservations=self._reservations[1],
             weights=self._weights.weights,
             made_up=self._made_up,
-            acknowledged={},
             queue=self._queue,
             details=self._details,
             layouts=self._layouts,
@@ -184,9 +184,10 @@ class SlurmCluster:
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
 
-    def name_of(self, record: int, restarts: int) -> str:
-        """The name that its user gave to a job of the last look; empty where that is not known."""
-        return self._details.of(record, restarts).name
+    def words_of(self, record: int, restarts: int) -> JobWords:
+        """The name that its user gave to a job of the last look, and the hash of its script; empty = not known."""
+        details = self._details.of(record, restarts)
+        return JobWords(details.name, details.gate_stamp.script)
 
     def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
         """Strays that one look may free: a bounded number, for users make as many as they like."""

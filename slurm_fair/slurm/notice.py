@@ -155,7 +155,7 @@ class OurNotice:
             self._renew(ours, now)
         else:  # a new one, never an old one renewed: who came first is told by the numbers of the jobs
             _cancel(self.commands, ours)
-            self._submit(now)
+            self._wrote(self.commands.run("sbatch", *_SUBMIT, f"--comment={self._text(now)}"), now)
             self._give_way(*self._look(now), held=True)
         self._asked = now
 
@@ -191,9 +191,6 @@ class OurNotice:
         words = ("scontrol", "update", f"jobid={ours[0].job}", f"comment={self._text(now)}")
         self._wrote(self.commands.run(*words), now)
         _cancel(self.commands, ours[1:])
-
-    def _submit(self, now: float) -> None:
-        self._wrote(self.commands.run("sbatch", *_SUBMIT, f"--comment={self._text(now)}"), now)
 
     def _text(self, now: float) -> str:
         host = _ODD.sub("_", socket.gethostname())[:64] or "_"

@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import (
+    Answer,
     Blocked,
     JobState,
     JobTable,
     NodeTable,
     PartitionTable,
     Placement,
+    Profiles,
     Snapshot,
     TenantTable,
     Told,
-    pack_keys,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.elastic import Requests, requests_of, sizes_of, usual_gpus
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
-from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.constraint import ways_of
-from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, with_tasks
+from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, by_key
 from slurm_fair.slurm.scope import (
     blocked_codes,
     in_scope,
@@ -39,6 +39,7 @@ from slurm_fair.slurm.scope import (
 )
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.slurm.whole_nodes import as_it_must_lie, with_what_lies_idle
+from slurm_fair.slurm_text import hostlist
 
 _RESERVED_SOON_SECONDS = 60.0
 
@@ -51,7 +52,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
     alone, reasons = left_alone(inside, seen.queue, seen.details, territory, seen.settings.scope, beyond)
     reasons = not_read(seen.queue, territory) + reasons
-    raw, key = _managed_rows(inside[~alone], seen)
+    raw, key = by_key(inside[~alone], seen.queue.task_lists)
     names = territory.nodes
     most = sum(seen.machines.nodes[name].gpus for name in names)
     asked = requests_of(raw, key, seen.queue, seen.details, seen.marks, most)
@@ -90,7 +91,16 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         gpu_weights=weights,
         sizes=sizes,
         rigid=rigid,
+        profiles=_profiles(jobs, seen.details.profiled, len(types)),
     )  # fmt: skip
+
+
+def _profiles(jobs: JobTable, profiled: Collection[int], gpu_types: int) -> Profiles | None:
+    """The living jobs whose users want their speed measured; None where there is none."""
+    if not profiled:
+        return None
+    rows = np.flatnonzero(~jobs.done & np.isin(jobs.record, list(profiled)))
+    return Profiles.asked(rows, gpu_types) if len(rows) else None
 
 
 def _aside_rows(managed: Ints, names: tuple[str, ...], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
@@ -131,17 +141,6 @@ def _graces(raw: NDArray[np.void], key: Ints, seen: Sighting) -> dict[int, float
 
 def _texts(names: Names, column: NDArray[np.int64]) -> tuple[str, ...]:
     return tuple(names.texts[number] for number in column.tolist())
-
-
-def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
-    """One row per job or array task, sorted by key; a finished row gives way to a living one."""
-    row, base, task = with_tasks(rows, seen.queue.task_lists)
-    key = pack_keys(base, task)
-    order = np.lexsort((rows["state"][row] == JobState.DONE, key))
-    key, row = key[order], row[order]
-    first = np.ones(len(key), dtype=bool)
-    first[1:] = key[1:] != key[:-1]
-    return rows[row[first]], key[first]
 
 
 def _gpu_types(seen: Sighting) -> tuple[str, ...]:
@@ -333,7 +332,7 @@ def _jobs(
         time_limit_seconds=raw["time_limit"].copy(),
         checkpoints=checkpoints,
         requeueable=raw["requeue"] & raw["batch"] & ~_out_of_time(raw, seen),
-        acknowledged=_answers(key, seen),
+        acknowledged=np.full(len(raw), Answer.NONE, dtype=np.int8),
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
         restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
@@ -369,15 +368,6 @@ def _checkpoints(raw: NDArray[np.void], seen: Sighting) -> Bools:
     """Jobs whose stamps say that they save when they are asked."""
     runs = zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
     return np.array([seen.details.of(*run).gate_stamp.checkpoints for run in runs], dtype=bool)
-
-
-def _answers(key: Ints, seen: Sighting) -> Codes:
-    """Answers of the jobs that were asked, by row."""
-    answers = np.zeros(len(key), dtype=np.int8)
-    asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
-    at = find(key, asked)
-    answers[at[at >= 0]] = [seen.acknowledged[int(k)] for k in asked[at >= 0]]
-    return answers
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:

@@ -15,8 +15,9 @@ from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import FIELDS, JOB_ID, ask_sacct, check_names, runs_from
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.task_lists import read_tasks
+from slurm_fair.slurm_text import hostlist
 
 # What is asked for beside the columns of a run, and what may be missing in a saved file.
 MORE_FIELDS = ("NNodes", "TimelimitRaw", "NodeList")

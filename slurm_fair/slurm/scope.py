@@ -12,12 +12,13 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.made_up import OF_A_USER
 from slurm_fair.slurm.reading.nodes import NodeListing
 from slurm_fair.slurm.reading.queue import Names, Queue
 from slurm_fair.slurm.reading.task_lists import OF_A_USER as MOST_OF_A_USER
+from slurm_fair.slurm_text import hostlist
 
 _LISTED = 2000  # left-alone jobs that a snapshot names; more would only fill the journal
 

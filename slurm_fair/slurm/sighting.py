@@ -33,7 +33,6 @@ class Sighting:
     reservations: tuple[Reservation, ...]
     weights: Weights
     made_up: MadeUp
-    acknowledged: Mapping[int, int]  # by job key
     queue: Queue
     details: JobDetails
     layouts: GpuLayouts
@@ -42,9 +41,8 @@ class Sighting:
     settings: ClusterSettings
     gpu_weights: GpuWeights = field(default_factory=dict)  # by type, as they are in force
     booted_at: float = 0.0  # when slurmctld started
-    lists_at_first: Mapping[int, str] = field(
-        default_factory=dict
-    )  # by record: node lists in doubt, see doubt.py
+    # By record: node lists in doubt, see doubt.py.
+    lists_at_first: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def territory(self) -> Territory:

@@ -1,7 +1,6 @@
 """Optimisation problems as functions of data: the only place that knows a solver.
 
-Each takes arrays and a limit of wall clock and says how its answer came about; `literal` has them as the papers
-write them down.
+Each takes arrays and a limit of wall clock and says how its answer came about.
 """
 
 from slurm_fair.solve.answer import LIMIT_SECONDS, How, Matching, Shares, Table

@@ -77,10 +77,13 @@ class Effort:
     def options(self) -> dict[str, float | int]:
         """The limits in HiGHS' words."""
         named = {
-            "mip_max_nodes": self.nodes, "simplex_iteration_limit": self.iterations, "mip_rel_gap": self.gap,
-            "mip_abs_gap": None if self.gap is None else 0.0, "objective_target": self.target,
+            "mip_max_nodes": self.nodes,
+            "simplex_iteration_limit": self.iterations,
+            "mip_rel_gap": self.gap,
+            "mip_abs_gap": None if self.gap is None else 0.0,
+            "objective_target": self.target,
             "mip_heuristic_run_root_reduced_cost": None if self.target is None else False,
-        }  # fmt: skip
+        }
         return {name: value for name, value in named.items() if value is not None}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, absent
 from slurm_fair.solve.answer import LIMIT_SECONDS, How, Matching, Table, gap_between
 from slurm_fair.solve.linear import MatrixEntries, Problem, solve
 
@@ -21,7 +21,7 @@ def assignment(cost: Table, room: Ints | None = None, limit_seconds: float = LIM
     room = np.ones(columns, dtype=np.int64) if room is None else room
     row, column = np.nonzero(np.isfinite(cost))
     if len(row) == 0:
-        return Matching(np.full(rows, -1, dtype=np.int64), 0.0, How.EXACT)
+        return Matching(absent(rows), 0.0, How.EXACT)
     if len(row) > _MOST_CELLS:
         return _cheapest_first(cost, room)
     prices = cost[row, column]
@@ -35,14 +35,14 @@ def assignment(cost: Table, room: Ints | None = None, limit_seconds: float = LIM
     if not found.found or found.how is not How.EXACT:
         return _cheapest_first(cost, room)
     taken = found.x > 0.5
-    answer = np.full(rows, -1, dtype=np.int64)
+    answer = absent(rows)
     answer[row[taken]] = column[taken]
     return Matching(answer, float(prices[taken].sum()), How.EXACT, gap_between(found.bound, found.objective))
 
 
 def _cheapest_first(cost: Table, room: Ints) -> Matching:
     """Rows by their own least cost, each to the cheapest column that has room."""
-    left, answer, total = room.copy(), np.full(len(cost), -1, dtype=np.int64), 0.0
+    left, answer, total = room.copy(), absent(len(cost)), 0.0
     for row in np.argsort(cost.min(axis=1), kind="stable").tolist():
         prices = np.where(left > 0, cost[row], np.inf)
         column = int(np.argmin(prices))
@@ -63,7 +63,7 @@ def first_in_line(
     matching, whose column is `type + types * (k - 1)`. With one type, that is shortest first.
     """
     jobs, types = seconds.shape
-    none = np.full(jobs, -1, dtype=np.int64)
+    none = absent(jobs)
     open_ = np.flatnonzero(machines > 0)
     if jobs == 0 or len(open_) == 0:
         return none, Matching(none, 0.0, How.EXACT)
@@ -84,14 +84,14 @@ def _one_kind(seconds: Table, machines: Ints, kind: int) -> Matching:
     able = np.flatnonzero(np.isfinite(seconds[:, kind]))
     order = able[np.argsort(-seconds[able, kind], kind="stable")]
     place = np.arange(len(order)) // machines[kind]  # 0 = last of its line
-    column = np.full(len(seconds), -1, dtype=np.int64)
+    column = absent(len(seconds))
     column[order] = kind + types * place
     return Matching(column, float(((place + 1) * seconds[order, kind]).sum()), How.EXACT)
 
 
 def _heads(column: Ints, seconds: Table, types: int, machines: Ints) -> Ints:
     """Jobs with nobody before them: of each type the shortest of those furthest from the end, one a machine."""
-    now = np.full(len(column), -1, dtype=np.int64)
+    now = absent(len(column))
     for kind in range(types):
         mine = np.flatnonzero((column >= 0) & (column % types == kind))
         order = mine[np.lexsort((mine, seconds[mine, kind], -(column[mine] // types)))]
@@ -101,7 +101,7 @@ def _heads(column: Ints, seconds: Table, types: int, machines: Ints) -> Ints:
 
 def shortest_line(seconds: Table, gang: Floats, capacity: Floats) -> Ints:
     """Longest processing time first: each whole job to the type whose load it raises least; -1 = nowhere."""
-    load, kind = np.zeros(len(capacity)), np.full(len(gang), -1, dtype=np.int64)
+    load, kind = np.zeros(len(capacity)), absent(len(gang))
     can = np.isfinite(seconds) & (gang[:, None] <= capacity)
     best = np.where(can, seconds, np.inf).min(axis=1, initial=np.inf)
     for job in np.argsort(-(best * gang), kind="stable").tolist():
@@ -131,7 +131,7 @@ def whole_makespan(
     if not found.found or -found.objective > greedy:
         return Matching(start, greedy, How.GREEDY, float("nan"))
     taken = found.x[:-1] > 0.5
-    answer = np.full(len(gang), -1, dtype=np.int64)
+    answer = absent(len(gang))
     answer[jobs[taken]] = kinds[taken]
     length = _length(answer, seconds, gang, capacity)
     return Matching(answer, length, found.how, gap_between(-found.bound, length))

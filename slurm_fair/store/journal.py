@@ -41,7 +41,7 @@ from slurm_fair.store.rows import (
 )
 from slurm_fair.store.speeds import BELIEF_COLUMNS, SPEED_COLUMNS, belief_rows, speed_rows
 from slurm_fair.store.sqlite_errors import in_words
-from slurm_fair.store.tenant_samples import moments_of
+from slurm_fair.store.tenant_moments import moments_of
 from slurm_fair.throughput import Known
 
 KEPT_EVERY = 50  # ticks between two standings that stay, for replay

@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Beliefs, Event, Standing, TickRecord
 from slurm_fair.model.mark import Mark
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair.store.blobs import unpacked
 from slurm_fair.store.codec import decode_as, read
 from slurm_fair.store.connection import BUSY_SECONDS, check_soundness, open_read_only

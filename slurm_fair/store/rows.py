@@ -13,7 +13,7 @@ import msgspec
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Action, Event, Outcome, Result, Verb, label
 from slurm_fair.model.mark import Mark
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 
 Row = tuple[Any, ...]
 

@@ -90,7 +90,7 @@ _JOURNAL = (
         seal INTEGER NOT NULL)""",
     "CREATE INDEX events_time ON events (time)",
     "CREATE INDEX events_key ON events (key)",
-    # hourly: among the first rows of an hour, kept when the others are thinned out.
+    # The moments of tenants. hourly: among the first rows of an hour, kept when the others are thinned out.
     """CREATE TABLE tenants_time (
         id INTEGER PRIMARY KEY, time REAL NOT NULL, tenant TEXT NOT NULL, weight REAL NOT NULL, had REAL NOT NULL,
         owed_quota REAL NOT NULL, owed_demand REAL NOT NULL, gpus REAL NOT NULL, demand REAL NOT NULL,

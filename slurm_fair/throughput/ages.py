@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, ranks_within
 from slurm_fair.throughput.known import DAY_SECONDS, Keeping
 
 
@@ -13,8 +13,6 @@ def weights(group: Ints, time: Floats, now: float, keeping: Keeping) -> Floats:
     aged: Floats = np.exp2(-np.maximum(now - time, 0.0) / (keeping.half_life_days * DAY_SECONDS))
     if np.isinf(keeping.half_life_samples) or not len(time):
         return aged
-    order = np.lexsort((-time, group))
-    newer = np.empty(len(time))
-    newer[order] = np.arange(len(time)) - np.searchsorted(group[order], group[order], side="left")
+    newer = ranks_within(group, np.lexsort((-time, group)))
     by_count: Floats = aged * np.exp2(-newer / keeping.half_life_samples)
     return by_count

@@ -51,9 +51,12 @@ def two_normals(group: Ints, value: Floats, weight: Floats, groups: int) -> Data
     two = (total >= _LEAST) & (high - low > _APART * (hit_spread + miss_spread))
     one = np.maximum(spread, floor)
     return DataTimes(
-        np.where(two, low, mean), np.where(two, high, mean), np.where(two, hit_spread, one),
-        np.where(two, miss_spread, one), np.where(two, misses, np.where(total > 0, 0.0, np.nan)),
-    )  # fmt: skip
+        np.where(two, low, mean),
+        np.where(two, high, mean),
+        np.where(two, hit_spread, one),
+        np.where(two, miss_spread, one),
+        np.where(two, misses, np.where(total > 0, 0.0, np.nan)),
+    )
 
 
 def _posterior(

@@ -6,21 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, take_or
+from slurm_fair.model.columns import Bools, Codes, Ints, take_or
 from slurm_fair.throughput.aged import AgedSamples, aged, groups_asked
 from slurm_fair.throughput.by_theory import best_groups, speeds_of, theory_answers
 from slurm_fair.throughput.known import Keeping, Known
 from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.measured import MeasuredMeans, measured_means, rows_of
 from slurm_fair.throughput.names import places_in
-from slurm_fair.throughput.robust import weighted_medians
-from slurm_fair.throughput.samples import ANY_NODE
 from slurm_fair.throughput.shapes import JobShapes, Predictions, SpeedLayer
 from slurm_fair.throughput.theory import Theory, theory
 
 LINEAR_DOUBT = 0.5  # of a class that was never measured
 MOST_DOUBT = 2.0
-_ODD = 8.0  # shapes of one class hardly differ by more, per GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +50,6 @@ def predicted(asked: Estimator, shapes: JobShapes) -> Predictions:
         doubt, count = (take_or(column, row, 0.0) for column in (asked.means.doubt, asked.means.count))
         answer = _answered(answer, row >= 0, Predictions(rate, doubt, _all(layer, shapes), count))
     return answer
-
-
-def best_rates(asked: Estimator, shapes: JobShapes) -> Floats:
-    """The best rate seen of each class, for so many GPUs of a type; nan = never measured there.
-
-    It is that of the best shape per GPU, three spreads above its mean, and no more than _ODD times that of the
-    middle shape. What a job may claim is held to this (claims.py).
-    """
-    means, count = asked.means, len(asked.known.usual)
-    cells = np.flatnonzero(means.node == ANY_NODE)
-    group = means.group[cells]
-    per_gpu = means.log_rate[cells] - np.log(means.gpus[cells])
-    middle = weighted_medians(group, per_gpu, means.count[cells], count)
-    best = np.full(count, -np.inf)
-    np.maximum.at(best, group, per_gpu + 3 * means.spread[cells])
-    each = np.exp(np.minimum(best, middle + np.log(_ODD)))
-    rates: Floats = take_or(each, _groups_of(asked.known, shapes)[0], np.nan) * shapes.gpus
-    return rates
 
 
 def _groups_of(known: AgedSamples, shapes: JobShapes) -> tuple[Ints, Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, absent
 
 
 def groups(*columns: Ints | Floats) -> tuple[Ints, Ints]:
@@ -27,10 +27,20 @@ def lookup(table: tuple[Ints, ...], wanted: tuple[Ints, ...]) -> Ints:
     rows = len(table[0])
     both = tuple(np.concatenate(pair) for pair in zip(table, wanted, strict=True))
     number, first = groups(*both)
-    at = np.full(len(first), -1, dtype=np.int64)
+    at = absent(len(first))
     at[number[:rows]] = np.arange(rows)
     found: Ints = at[number[rows:]]
     return found
+
+
+def pairs(asked: Ints, of: Ints) -> tuple[Ints, Ints]:
+    """Each row of `asked` beside each row of `of` with the same number; rows of -1 stand beside none."""
+    order = np.argsort(of, kind="stable")
+    first = np.searchsorted(of[order], asked, side="left")
+    many = np.where(asked >= 0, np.searchsorted(of[order], asked, side="right") - first, 0)
+    row = np.repeat(np.arange(len(asked)), many)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    return row, order[first[row] + place]
 
 
 def sums(group: Ints, value: Floats, groups: int) -> Floats:

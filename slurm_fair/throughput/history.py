@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats
 from slurm_fair.throughput.ages import weights
+from slurm_fair.throughput.groups import pairs
 from slurm_fair.throughput.job_class import JobClass
 from slurm_fair.throughput.known import Keeping, Known
 from slurm_fair.throughput.names import places_in
@@ -34,7 +35,7 @@ def expected_run_times(
     """
     ends = known.ends
     row_class = places_in(classes, ends.classes)[: len(classes)]
-    asked, end = _pairs(row_class, ends.job_class)
+    asked, end = pairs(row_class, ends.job_class)
     longer = ends.seconds[end] > ran[asked]
     asked, end = asked[longer], end[longer]
     weight = weights(ends.job_class, ends.time, now, keeping)[end]
@@ -45,13 +46,3 @@ def expected_run_times(
     return RunTimes(
         np.where(outlived, 2 * ran, median), np.where(outlived, np.log(2.0), means.spread), means.weight
     )
-
-
-def _pairs(row_class: Ints, of_end: Ints) -> tuple[Ints, Ints]:
-    """Each row asked for beside each ended job of its class."""
-    order = np.argsort(of_end, kind="stable")
-    first = np.searchsorted(of_end[order], row_class, side="left")
-    many = np.where(row_class >= 0, np.searchsorted(of_end[order], row_class, side="right") - first, 0)
-    asked = np.repeat(np.arange(len(row_class)), many)
-    place = np.arange(len(asked)) - np.repeat(np.cumsum(many) - many, many)
-    return asked, order[first[asked] + place]

@@ -10,6 +10,7 @@ from slurm_fair.model.columns import Ints
 from slurm_fair.model.speeds import Speeds
 from slurm_fair.throughput.estimator import Estimator, predicted
 from slurm_fair.throughput.job_class import JobClass
+from slurm_fair.throughput.node_speeds import node_speeds
 from slurm_fair.throughput.samples import ANY_NODE
 from slurm_fair.throughput.shapes import JobShapes, SpeedLayer
 
@@ -20,6 +21,7 @@ def speeds_for(
     gpu_types: Sequence[str],
     sizes: Sequence[int] | Ints,
     node_gpus: Sequence[int] | Ints,
+    node_names: Sequence[str] = (),
 ) -> Speeds:
     """Speeds of the jobs of a snapshot, row by row; `node_gpus` is how many GPUs the nodes of each type have.
 
@@ -39,6 +41,7 @@ def speeds_for(
     number = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)
     index = {name: at for at, name in enumerate(classes)}
     rows = np.array([index[name] for name in job_classes], dtype=np.int64)
-    called = tuple(f"{name.tenant}: {name.key}" for name, told in zip(classes, known, strict=True) if told)
+    told = [name for name, is_known in zip(classes, known, strict=True) if is_known]
+    called = tuple(f"{name.tenant}: {name.key}" for name in told)
     rate, doubt = answer.rate.reshape(shape)[known], answer.doubt.reshape(shape)[known]
-    return Speeds(number[rows], wanted, rate, doubt, called)
+    return Speeds(number[rows], wanted, rate, doubt, called, node_speeds(asked, told, node_names))

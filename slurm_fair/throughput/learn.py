@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, ranks_within
 from slurm_fair.throughput.groups import groups
 from slurm_fair.throughput.known import DAY_SECONDS, Keeping, Known
 from slurm_fair.throughput.names import as_one, in_order, tidied
@@ -47,8 +47,8 @@ def learned_ends(known: Known, ends: Ends, now: float, keeping: Keeping) -> Know
     good &= _within(ends.job_class, len(ends.classes)) & (ends.gpu_type < len(ends.gpu_types))
     kept = in_order(as_one(known.ends, ends.take(good)))
     kept = kept.take(kept.time >= now - keeping.forget_days * DAY_SECONDS)
-    kept = kept.take(_turns(kept.job_class, kept.job, kept.time, kept.seconds) == 0)  # a job ends once
-    place = _turns(kept.job_class, np.zeros(len(kept), dtype=np.int64), kept.time, kept.seconds)
+    kept = kept.take(_nth_newest(kept.job_class, kept.job, kept.time, kept.seconds) == 0)  # a job ends once
+    place = _nth_newest(kept.job_class, np.zeros(len(kept), dtype=np.int64), kept.time, kept.seconds)
     kept = kept.take(place < keeping.samples)
     return Known(known.samples, tidied(kept.take(_newest_classes(kept, keeping))))
 
@@ -100,14 +100,10 @@ def _seconds(told: Floats) -> Floats:
     return np.where((told >= 0) & (told < _MOST_SECONDS), told, np.nan)
 
 
-def _turns(group: Ints, job: Ints, time: Floats, value: Floats) -> Ints:
+def _nth_newest(group: Ints, job: Ints, time: Floats, value: Floats) -> Ints:
     """The place of each row among those of its group and job, the newest first."""
     order = np.lexsort((-value, -time, job, group))
-    inner = groups(group, job)[0][order]
-    first = np.searchsorted(inner, inner, side="left")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - first
-    return place
+    return ranks_within(groups(group, job)[0], order)
 
 
 def _newest_of_shapes(samples: Samples, keeping: Keeping) -> Bools:
@@ -122,13 +118,11 @@ def _newest_of_shapes(samples: Samples, keeping: Keeping) -> Bools:
     )
     once = np.flatnonzero(~again)
     few = samples.take(once)
-    turn = _turns(shape[once], few.job, few.time, few.rate)
-    order = np.lexsort((few.job, -few.time, turn, shape[once]))
-    inner = shape[once][order]
-    place = np.arange(len(order)) - np.searchsorted(inner, inner, side="left")
-    most = np.where(few.node[order] == ANY_NODE, keeping.samples, keeping.node_samples)
+    of_job = _nth_newest(shape[once], few.job, few.time, few.rate)
+    place = ranks_within(shape[once], np.lexsort((few.job, -few.time, of_job, shape[once])))
+    most = np.where(few.node == ANY_NODE, keeping.samples, keeping.node_samples)
     kept = np.zeros(len(samples), dtype=bool)
-    kept[once[order[place < most]]] = True
+    kept[once[place < most]] = True
     return kept
 
 
@@ -152,8 +146,5 @@ def _rank_of_newest(group: Ints, part: Ints, time: Floats) -> Ints:
     newest, of = np.full(part.max(initial=-1) + 1, -np.inf), np.full(part.max(initial=-1) + 1, -1)
     np.maximum.at(newest, part, time)
     of[part] = group
-    order = np.lexsort((-newest, of))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order], side="left")
-    ranks: Ints = rank[part]
-    return ranks
+    rank: Ints = ranks_within(of, np.lexsort((-newest, of)))[part]
+    return rank

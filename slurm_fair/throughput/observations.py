@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, ranks_within
 from slurm_fair.throughput.aged import AgedSamples, batches_of
 from slurm_fair.throughput.groups import groups, sums
 from slurm_fair.throughput.measured import FIRST_GUESS
@@ -76,8 +76,8 @@ class _Flat:
         kept = np.flatnonzero(rank[batch] < MOST_BATCHES)
         doubling = np.rint(np.log2(self.gpus[kept])).astype(np.int64)
         scale = groups(self.group[kept], doubling, (self.nodes[kept] > 1).astype(np.int64))[0]
-        turn = _ranks(scale, weight[kept])
-        return self._take(kept[_ranks(self.group[kept], -turn.astype(np.float64)) < MOST_OBSERVATIONS])
+        of_scale = _ranks(scale, weight[kept])
+        return self._take(kept[_ranks(self.group[kept], -of_scale.astype(np.float64)) < MOST_OBSERVATIONS])
 
     def with_phases(self, shares: StepShares, usual: Ints) -> _Flat:
         """Phases say what one GPU would do alone: an observation more, where they are told."""
@@ -105,10 +105,7 @@ class _Flat:
 
 def _ranks(group: Ints, weight: Floats) -> Ints:
     """The place of each row in its group, the heaviest first."""
-    order = np.lexsort((-weight, group))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.searchsorted(group[order], group[order], side="left")
-    return rank
+    return ranks_within(group, np.lexsort((-weight, group)))
 
 
 def _padded(known: AgedSamples, shares: StepShares, flat: _Flat) -> Observations:

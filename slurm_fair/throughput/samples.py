@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
-import numpy as np
-
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints
 from slurm_fair.throughput.job_class import JobClass
 
 ANY_NODE = -1
@@ -40,18 +37,6 @@ class Samples(Columns):
     gpu_types: tuple[str, ...] = ()
     node_names: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(
-            job_class=whole, gpu_type=whole, node=whole, gpus=whole, nodes=whole, most=whole, job=whole,
-            time=real, rate=real, batch_size=real,
-            data=real, forward=real, backward=real, update=real, sync=real, pattern=np.zeros(0, dtype=np.int8),
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Ends(Columns):
@@ -65,11 +50,3 @@ class Ends(Columns):
     seconds: Floats  # how long it ran in all, over all its runs
     classes: tuple[JobClass, ...] = ()
     gpu_types: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
-    @classmethod
-    def none(cls) -> Self:
-        whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(job_class=whole, gpu_type=whole, gpus=whole, job=whole, time=real, seconds=real)

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints
 from slurm_fair.throughput.job_class import JobClass
 
 
@@ -35,9 +35,6 @@ class JobShapes(Columns):
     classes: tuple[JobClass, ...] = ()
     gpu_types: tuple[str, ...] = ()
     node_names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
 
 def most_on_a_node(shapes: JobShapes) -> Ints:

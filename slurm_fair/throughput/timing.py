@@ -46,9 +46,8 @@ def _iteration(parts: StepParts, data: Floats, communication: Floats, waiting: F
     """Eq. 1: max(T_d, max(T_b + 0.2 T_c, T_c) + T_u) + T_f + T_w, or the sum in the place of the outer maximum."""
     width = CORNER * (parts.forward + parts.backward + parts.update)
     back = _larger(parts.backward + NOT_OVERLAPPED * communication, communication, width)
-    back = back - (
-        _larger(parts.backward, np.zeros(()), width) - parts.backward
-    )  # exact without communication
+    # Exact without communication.
+    back = back - (_larger(parts.backward, np.zeros(()), width) - parts.backward)
     work = back + parts.update
     hidden = np.where(data > 0, _larger(data, work, width), work)
     both = np.where(parts.pattern == Pattern.DATA_FIRST, data + work, hidden)

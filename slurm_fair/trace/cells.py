@@ -13,6 +13,8 @@ MOST = 1e12
 CENTURY = 100 * 365.25 * 86_400.0  # seconds; no job runs so long, and no trace spans more
 _MOST_TEXT = 200
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+MOST_SIZES = 16  # of MIN-MAX:STEP, as for fair-sbatch
+_SPAN = re.compile(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?")
 _WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
 
 
@@ -114,10 +116,25 @@ def free(text: str) -> str:
 
 
 def choices(text: str) -> tuple[int, ...]:
-    """`1|2|4`: numbers of GPUs that the job could run with, ascending; () where none are given."""
+    """`1|2|4`, or `2-8:2`, from 2 to 8 by steps of 2: numbers of GPUs that the job could run with, ascending."""
     if not text:
         return ()
-    sizes = {whole(part.strip()) for part in text.split("|")}
+    if span := _SPAN.fullmatch(text.strip()):
+        sizes = _within(text, int(span[1]), int(span[2]), int(span[3] or 1))
+    else:
+        sizes = {whole(part.strip()) for part in text.split("|")}
     if 0 in sizes:
-        raise BadCell(f"{shown(text)} must be numbers of GPUs above 0 with | between them")
+        raise BadCell(
+            f"{shown(text)} must be numbers of GPUs above 0 with | between them, or MIN-MAX:STEP such as 2-8:2"
+        )
     return tuple(sorted(sizes))
+
+
+def _within(text: str, least: int, most: int, step: int) -> set[int]:
+    """The sizes of MIN-MAX:STEP; as many as one job can name."""
+    if step < 1 or least > most:
+        raise BadCell(f"{shown(text)} must be MIN-MAX or MIN-MAX:STEP, such as 2-8:2")
+    sizes = range(least, most + 1, step)
+    if len(sizes) > MOST_SIZES:
+        raise BadCell(f"{shown(text)} are {len(sizes)} sizes: at most {MOST_SIZES}; give a larger step")
+    return set(sizes)

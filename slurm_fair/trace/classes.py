@@ -26,7 +26,7 @@ class Workload:
     sizes: tuple[int, ...]
     size_weights: tuple[float, ...]  # how often each is asked for where a job's length allows several
     least_seconds: float  # a job takes a number of GPUs with which it runs this long, if there is one
-    most_seconds: float
+    most_seconds: float  # of an elastic job: with its largest size
     choices: int  # how many numbers of GPUs a job can run with at most; 1 = only the one asked for
 
 
@@ -51,6 +51,7 @@ SHOCKWAVE = Workload(
 # Hops, section 4.2: bounds in GPU-hours, and 1 to 16 GPUs of which each user names up to 8; the median is asked
 # for. The parts are the entries S, M, L, XL of its table 2 (5, 5, 6, 1 of 17): figure 8 has them without numbers.
 # Its smallest class begins at 0 and its largest ends nowhere: one GPU-minute and twice its lower bound here.
+# All its jobs were over after 10.5 hours: with the largest of its sizes no job runs longer than 10 here.
 HOPS = Workload(
     "hops",
     (
@@ -62,7 +63,7 @@ HOPS = Workload(
     sizes=tuple(range(1, 17)),
     size_weights=(1 / 16,) * 16,
     least_seconds=0.0,
-    most_seconds=float("inf"),
+    most_seconds=10.0 * HOUR,
     choices=8,
 )
 

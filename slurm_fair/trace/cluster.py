@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.errors import ConfigError
-from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
+from slurm_fair.errors import ConfigError, SlurmTextError
+from slurm_fair.model.columns import Columns, Floats, Ints
+from slurm_fair.slurm_text import hostlist
 from slurm_fair.trace.cells import MOST
 from slurm_fair.trace.faults import nearest_of, shown
 from slurm_fair.trace.files import reading
@@ -37,9 +38,8 @@ _MOST_NODES = 200_000
 _LONGEST_NAME = 255  # letters of a host's name
 _MOST_GPUS = 4096  # of one node
 _LEAST = {"speed": 1e-12}  # of the others 0 means something
-_PART = re.compile(r"[A-Za-z0-9_.-]*")
-_PARTS = re.compile(r",(?:[^,\[]|\[[^\[\]]*\]|\[)*")  # each begins at a comma outside of brackets
-_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_SPACES = re.compile(r"(?<=[\[,])\s+|\s+(?=[\],])")  # beside commas and within brackets
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,6 @@ class Machines(Columns):
     memory_gb: Floats  # 0 = not limited
     gpu_types: tuple[str, ...]
     racks: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
     @property
     def total_gpus(self) -> int:
@@ -167,7 +164,7 @@ def _group(group: Any, where: str) -> dict[str, Any]:
         raise ConfigError(f"{where}: gpus must be above 0")
     if checked["gpus"] > _MOST_GPUS:
         raise ConfigError(f"{where}: gpus must be at most {_MOST_GPUS}: no node has more")
-    return checked | {"name": expand(checked["name"], f"{where}: name")}
+    return checked | {"name": _names(checked["name"], f"{where}: name")}
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
@@ -184,42 +181,16 @@ def _checked(key: str, value: Any, where: str) -> Any:
     return value
 
 
-def expand(text: str, where: str) -> tuple[str, ...]:
+def _names(text: str, where: str) -> tuple[str, ...]:
     """Every name that `n[001-064],login` stands for, in its order."""
-    names: list[str] = []
-    for part in _PARTS.findall(f",{text}"):
-        names += _expand_part(part[1:], where)
-        if len(names) > _MOST_NODES:
-            raise ConfigError(f"{where}: {shown(text)} stands for more than {_MOST_NODES} nodes")
-    return tuple(names)
-
-
-def _expand_part(part: str, where: str) -> list[str]:
-    names, tail = [""], ""  # what every name ends with is added once, however many pieces it has
-    for piece in re.split(r"(\[[^\[\]]*\])", part.strip()):
-        ends = _numbers(piece, where) if piece.startswith("[") and piece.endswith("]") else [piece]
-        if len(names) * len(ends) > _MOST_NODES:
-            raise ConfigError(f"{where}: {shown(part)} stands for more than {_MOST_NODES} nodes")
-        if len(names[-1]) + len(tail) + len(ends[-1]) > _LONGEST_NAME:
-            raise ConfigError(
-                f"{where}: {shown(part)} has more than {_LONGEST_NAME} letters: write a shorter name"
-            )
-        if len(ends) == 1:
-            tail += ends[0]
-        else:
-            names, tail = [f"{name}{tail}{end}" for name in names for end in ends], ""
-    names = [name + tail for name in names]
-    if not names[0] or _PART.fullmatch(names[0]) is None:
-        raise ConfigError(f'{where}: {shown(part)} is no node name; write it like "n[001-064]"')
+    try:
+        names = hostlist.expand(_SPACES.sub("", text.strip()), _MOST_NODES)
+    except SlurmTextError as wrong:
+        raise ConfigError(f'{where}: {wrong}; write it like "n[001-064]"') from None
+    if not names or not all(map(_NAME.fullmatch, names)):
+        raise ConfigError(f'{where}: {shown(text)} is no node name; write it like "n[001-064]"')
+    if len(max(names, key=len)) > _LONGEST_NAME:
+        raise ConfigError(
+            f"{where}: {shown(text)} has more than {_LONGEST_NAME} letters: write a shorter name"
+        )
     return names
-
-
-def _numbers(piece: str, where: str) -> list[str]:
-    numbers: list[str] = []
-    for span in piece[1:-1].split(","):
-        match = _RANGE.fullmatch(span.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if match is None or last < first or len(numbers) + last - first >= _MOST_NODES:
-            raise ConfigError(f'{where}: {shown(span)} is no range that can be; write it like "n[001-064]"')
-        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-    return numbers

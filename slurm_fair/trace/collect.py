@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import DTYPES, Ints
 from slurm_fair.trace import cells
 from slurm_fair.trace.faults import BadCell, nearest_of, shown
 from slurm_fair.trace.status import end_of
@@ -77,9 +77,6 @@ class Collector:
         self._plan = [(name, _PARSERS.get(name, cells.free)) for name in self.columns]
         self._values = {name: [] for name in (*REQUIRED, *_COMPLETED, *self.columns)}
 
-    def _further(self) -> Iterator[str]:
-        return (name for name in self.columns if name not in _PARSERS)
-
     def __len__(self) -> int:
         return len(self._seen)
 
@@ -94,8 +91,11 @@ class Collector:
         self._complete(job)
         first = self._seen.setdefault(job["job_id"], place)
         if first is not place:
-            raise BadCell(f"{shown(job['job_id'])} is there twice, first at {first.lstrip(': ')}: "
-                          "give each job its own", "job_id")  # fmt: skip
+            raise BadCell(
+                f"{shown(job['job_id'])} is there twice, first at {first.lstrip(': ')}: "
+                "give each job its own",
+                "job_id",
+            )
         for name, column in self._values.items():
             column.append(job[name])
 
@@ -146,20 +146,19 @@ class Collector:
         for name in ("tenant", "user", "gpu_type", "model", "app"):
             columns[name], columns[f"{name}s"] = _coded(of.get(name, []), "", count)
         columns["choice_set"], columns["choice_sets"] = _coded(of.get("gpus_choices", []), (), count)
-        further = {name: np.array(of[name], dtype=np.object_) for name in self._further()}
+        further = {
+            name: np.array(of[name], dtype=np.object_) for name in self.columns if name not in _PARSERS
+        }
         trace = Trace(**columns, further=further)
         in_order = bool((trace.submit_s[1:] >= trace.submit_s[:-1]).all())
         return trace if in_order else trace.take(np.argsort(trace.submit_s, kind="stable"))
 
 
-_KINDS = {str(kind): dtype for kind, dtype in (
-    ("Texts", np.object_), ("Floats", np.float64), ("Ints", np.int64), ("Codes", np.int8),
-)}  # fmt: skip
 _CODED = ("tenant", "user", "gpu_type", "model", "app", "choice_set")
 _DTYPES: dict[str, type[np.generic]] = {
-    name: _KINDS[str(kind)]
+    name: DTYPES[str(kind)]
     for name, kind in Trace.__annotations__.items()
-    if str(kind) in _KINDS and name not in _CODED
+    if str(kind) in DTYPES and name not in _CODED
 }
 
 

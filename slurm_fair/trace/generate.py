@@ -83,7 +83,7 @@ def _gpus(workload: Workload, gpu_hours: Floats, random: np.random.Generator) ->
     """GPUs that each job asks for, and the other numbers that it could run with."""
     sizes = np.array(workload.sizes, dtype=np.int64)
     if workload.choices > 1:
-        return _chosen(sizes, workload.choices, len(gpu_hours), random)
+        return _chosen(workload, gpu_hours, random)
     seconds = gpu_hours[:, None] * HOUR / sizes
     fits = (seconds >= workload.least_seconds) & (seconds <= workload.most_seconds)
     fits[~fits.any(axis=1), -1] = True  # too large for any: all GPUs that can be asked for
@@ -93,11 +93,14 @@ def _gpus(workload: Workload, gpu_hours: Floats, random: np.random.Generator) ->
     return sizes[picked], [""] * len(gpu_hours)
 
 
-def _chosen(sizes: Ints, most: int, jobs: int, random: np.random.Generator) -> tuple[Ints, list[str]]:
-    """Each job names some sizes and asks for their median, the lower one of two."""
-    sets = [
-        np.sort(random.choice(sizes, count, replace=False)) for count in random.integers(1, most + 1, jobs)
-    ]
+def _chosen(workload: Workload, gpu_hours: Floats, random: np.random.Generator) -> tuple[Ints, list[str]]:
+    """Each job names some sizes, of which one at least is short enough, and asks for their lower median."""
+    sizes = np.array(workload.sizes, dtype=np.int64)
+    counts = random.integers(1, workload.choices + 1, len(gpu_hours))
+    sets = [np.sort(random.choice(sizes, count, replace=False)) for count in counts]
+    least = np.minimum(gpu_hours * HOUR / workload.most_seconds, sizes[-1])
+    for at in np.flatnonzero([named[-1] < size for named, size in zip(sets, least, strict=True)]).tolist():
+        sets[at][-1] = random.choice(sizes[sizes >= least[at]])
     medians = np.array([named[(len(named) - 1) // 2] for named in sets], dtype=np.int64)
     return medians, ["|".join(map(str, named)) if len(named) > 1 else "" for named in sets]
 

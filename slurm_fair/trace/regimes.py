@@ -154,16 +154,16 @@ def _seen(value: Any) -> str:
 
 def _text(tree: Mapping[str, Any], key: str) -> str:
     value = tree[key]
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or abs(_size(value)) > cells.MOST:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (str, int))
+        or (isinstance(value, int) and abs(value) > cells.MOST)
+    ):
         raise BadCell(f"must be a text or a whole number, not {type(value).__name__}", key)
     try:
         return cells.name(str(value).strip())
     except BadCell as bad:
         raise BadCell(bad.what, key) from None
-
-
-def _size(value: str | int) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _mode(value: Any) -> Mode:

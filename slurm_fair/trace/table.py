@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import Mode
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts, check_lengths
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts
 
 __all__ = ["OPTIONAL", "REQUIRED", "Mode", "Trace"]
 REQUIRED = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
@@ -54,7 +54,7 @@ class Trace(Columns):
     further: Mapping[str, Texts] = field(default_factory=dict)  # columns that we do not know, as text
 
     def __post_init__(self) -> None:
-        check_lengths(self)
+        super().__post_init__()
         self._check_further()
 
     def _check_further(self) -> None:

@@ -34,10 +34,11 @@ def write_trace(trace: Trace, path: Path) -> None:
     """The file is whole or not there; what read_trace reads back is the same trace, byte for byte alike."""
     check_target(path)
     columns = columns_of(trace)
-    write_with(path, lambda text: _write(text, list(columns), zip(*columns.values(), strict=True)))
+    write_with(path, lambda text: write_rows(text, list(columns), zip(*columns.values(), strict=True)))
 
 
-def _write(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def write_rows(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table as CSV, whose lines end alike on every system."""
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.architecture.trees import named, python
 
-PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
+READ = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/", "benchmarks/")
 # A docstring that begins so is half of a question, or hangs on a noun that the reader must guess.
 QUESTIONS = {
     "Who", "Whom", "Whose", "What", "Whatever", "Which", "Whether", "How", "Why", "Where", "When", "By", "Of",
@@ -17,9 +17,9 @@ FEWEST_WORDS = 4
 
 
 def docstrings() -> Iterator[tuple[str, ast.AST, str]]:
-    """The file, the node and the docstring of all that has one in the product."""
+    """The file, the node and the docstring of all that has one in the product and the benchmarks."""
     for path in python():
-        if not named(path).startswith(PRODUCT):
+        if not named(path).startswith(READ):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (

@@ -19,6 +19,7 @@ PAGES = {
     "simulate": ("simulate.md",),
     "replay": ("tune.md", "simulate.md"),
     "tune-lease": ("tune.md", "simulate.md"),
+    "sweep": ("sweep.md", "simulate.md"),
     "trace": ("traces.md",),
     "policies": ("policies.md", "policy-guide.md"),
 }

@@ -15,7 +15,7 @@ import pytest
 from slurm_fair.health import ACTING
 from slurm_fair.plan_tally import NAME, PlanTally
 from slurm_fair.policy import Policy
-from tests.support.daemon_bench import Bench, bench_in
+from tests.support.daemon_bench import Bench, bench_in, changed
 from tests.support.planning import comes_true, lives
 from tests.support.solving_policies import Solving, SolvingQuick
 
@@ -110,7 +110,7 @@ def test_the_process_goes_with_its_policy_and_with_its_daemon(bench: Bench) -> N
     second = process_of(bench)
     assert comes_true(lambda: not lives(first))
     assert lives(second)
-    bench.daemon.reload = lambda: bench.config  # astraea, which solves nothing
+    bench.daemon.reload = lambda: changed(bench.config, policy={"name": "astraea"})  # it solves nothing
     bench.daemon.reload_config()
     assert process_of(bench) == 0
     assert bench.daemon.rules.planner is None

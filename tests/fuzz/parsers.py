@@ -21,7 +21,7 @@ from slurm_fair.slurm.acting.refusals import classify
 from slurm_fair.slurm.command import BY_TASK, CommandResult
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.past import read_past
-from slurm_fair.slurm.reading import acks, hostlist, messages, reports, values
+from slurm_fair.slurm.reading import acks, messages, report_comments, reports, values
 from slurm_fair.slurm.reading.accounts import weights_from
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
@@ -31,6 +31,7 @@ from slurm_fair.slurm.reading.queue import Queue, with_tasks
 from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.reading.stamp import read_stamp
 from slurm_fair.slurm.reading.task_lists import read_tasks
+from slurm_fair.slurm_text import hostlist
 from slurm_fair.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.store.codec import read as read_tree
 from slurm_fair.trace.cluster import read_machines as read_cluster
@@ -262,6 +263,12 @@ PARSERS: dict[str, Parser] = {
     "acknowledgements in comments": Parser(
         lambda text: acks.read_comment(text, ASKED),
         ("slurm_fair:v1 slurm_fair_ack:job=7,restart=0,saved=1,time=1795000000.5,step=4",),
+    ),
+    "reports in comments": Parser(
+        lambda text: reports.judged(
+            report_comments.read_report(text, "7"), (7, 0, 1795000000.0), 1795000060.0
+        ),
+        ("mine slurm_fair_report:job=7,restart=0,step=40,steps=2e3,batch_size=8,time=1795000005.5 yours",),
     ),
     "acknowledgements": Parser(file_of("ack.new", _ack), ACKS),
     "reports": Parser(file_of("report.new", _report), REPORTS),

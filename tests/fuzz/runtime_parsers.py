@@ -11,7 +11,7 @@ import slurm_fair_templates
 from tests.fuzz.asking import FOLDER, Parser, file_of
 
 RUNTIME = (Path(slurm_fair_templates.__file__).parent / "runtime.sh.j2").read_text()
-READERS = ("now", "say", "go_in", "get", "why", "say_run", "tell_by_comment")
+READERS = ("now", "say", "go_in", "get", "why", "say_run", "change_comment", "tell_by_comment")
 ASKS = """
 squeue() { cat -- "$SLURM_FAIR_PUBLISH_DIR/7.json"; }
 scontrol() { printf '%s' "$*"; }

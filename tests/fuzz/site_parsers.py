@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from slurm_fair.cli.simulate.case import read_outages
-from slurm_fair.cli.simulate.turns import settings_of
+from slurm_fair.cli.simulate.setups import settings_of
 from slurm_fair.config import Config
 from slurm_fair.doctor import published, scheduler, terms, versions
 from slurm_fair.doctor.facts import _pairs

@@ -24,7 +24,7 @@ def test_what_tenants_are_charged_is_what_their_runs_held_by_weight(policy: str,
     outcomes, runs, floor = played.result.outcomes, played.result.runs, case.scenario.machines
     kind_of = dict(zip(floor.names, floor.gpu_type.tolist(), strict=True))
     charged = dict.fromkeys(outcomes.tenants, 0.0)
-    for each in played.books.over:
+    for each in played.over:
         weights = {WEIGHTS[floor.gpu_types[kind_of[name]]] for name in each.nodes}
         assert len(weights) == 1  # a gang lies on one type
         charged[each.tenant] += weights.pop() * each.gpus * (each.end - each.start)

@@ -76,7 +76,7 @@ def test_the_rule_touches_nothing_else_and_always_lets_somebody_start(seen: View
     stays = bound(before, seen.terms.term)
     held = bound_gpus(seen, stays)
     for tenant in range(len(TENANTS)):
-        waits = seen.waits[stays[seen.waits] & (before.tenant[seen.waits] == tenant)]
+        waits = seen.waiting_rows[stays[seen.waiting_rows] & (before.tenant[seen.waiting_rows] == tenant)]
         if waits.size and not held[tenant]:
             assert (after.blocked[waits] == Blocked.NOT_BLOCKED).any()
         one = after.blocked[waits] != Blocked.NOT_BLOCKED

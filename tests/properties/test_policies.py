@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import cast
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import given, note, settings
 
 from slurm_fair.errors import PolicyError
-from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
+from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Sizes, Snapshot, Verdict
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
 from tests.support.any_view import NOW, views
@@ -31,7 +31,7 @@ def loadable() -> list[str]:
 
 
 # Those that stop a job so that it goes on elsewhere, whoever takes its GPUs.
-MOVE_JOBS = ("allox", "gandiva", "gavel", "gavel-ftf", "mst", "ossp")
+MOVE_JOBS = ("allox", "fair", "gandiva", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "sia")
 EVERY = loadable()
 some = settings(max_examples=150, deadline=None)
 Check = Callable[[str, View], None]
@@ -88,10 +88,19 @@ def free_after(seen: View, plan: Plan, what: str) -> list[int]:
     free: list[int] = (getattr(nodes, what) - others).tolist()
     stays = [(*each, True) for each in _held_or_promised(seen) if plan.verdict[each[0]] != Verdict.REVOKE]
     placed = zip(plan.places.row.tolist(), plan.places.node.tolist(), plan.places.gpus.tolist(), strict=True)
-    parts = Counter(row for row, *_ in stays) + Counter(plan.places.row.tolist())
-    for row, node, gpus, *_ in [*stays, *placed]:
-        free[node] -= gpus if what == "gpus" else -(-int(getattr(jobs, what)[row]) // parts[row])
+    taken = Placement.of([(row, node, gpus) for row, node, gpus, *_ in [*stays, *placed]])
+    of_each = dict(
+        zip(("gpus", "cpus", "memory_mb"), shares(taken, taken.row, jobs, seen.snapshot.sizes), strict=True)
+    )
+    for node, amount in zip(taken.node.tolist(), of_each[what].tolist(), strict=True):
+        free[node] -= amount
     return free
+
+
+def has_a_size(snap: Snapshot, row: int, gpus: int) -> bool:
+    """Whether so many GPUs are the gang of a job, or one of its sizes."""
+    sizes = snap.sizes if snap.sizes is not None else Sizes.none()
+    return gpus == snap.jobs.gpus[row] or bool(sizes.allow(np.array([row]), np.array([gpus])).item())
 
 
 def _held_or_promised(seen: View) -> Iterator[tuple[int, int, int]]:
@@ -126,11 +135,13 @@ def test_gangs_are_whole_and_lie_as_they_asked(name: str, seen: View) -> None:
     for row in rows_of(plan, Verdict.GRANT):
         sites = sites_of(plan, row)
         each = snap.jobs.gpus_per_node[row]
-        assert sum(sites.values()) == snap.jobs.gpus[row]
+        assert has_a_size(snap, row, sum(sites.values()))
         assert min(sites.values()) > 0
-        assert len(sites) >= snap.jobs.nodes[row] or each
-        assert len(sites) <= (snap.jobs.most_nodes[row] or len(sites))
-        assert not each or set(sites.values()) == {each}
+        if sum(sites.values()) == snap.jobs.gpus[row]:
+            assert len(sites) >= snap.jobs.nodes[row] or each
+            assert len(sites) <= (snap.jobs.most_nodes[row] or len(sites))
+            assert not each or set(sites.values()) == {each}
+        assert not each or len(set(sites.values())) == 1
         assert len({int(snap.nodes.gpu_type[node]) for node in sites}) == 1
 
 

@@ -12,7 +12,7 @@ from slurm_fair.policy.trial import PolicyTrial
 from slurm_fair.sim.trial import TrialStage, shown, stages
 
 VIEWS = 6
-BY_SOLVER = {"allox", "gavel", "gavel-ftf", "mst", "ossp"}
+BY_SOLVER = {"allox", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "sia"}
 
 
 @pytest.mark.parametrize("stage", stages(), ids=["one type", "two types"])

@@ -13,11 +13,11 @@ from slurm_fair.model import Plan, Standing, TickRecord, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.sim import Costs
-from tests.properties.test_policies import EVERY, free_after, rows_of, runs_on, sites_of
+from tests.properties.test_policies import EVERY, free_after, has_a_size, rows_of, runs_on, sites_of
 from tests.support.accounts import view
 from tests.support.any_view import NOW, Draw, views
 from tests.support.builders import job, leases, node, snapshot
-from tests.support.conservation import LESS
+from tests.support.conservation import LESS, keeps_gpus_unsaid, kept_for_movers
 from tests.support.simulated import Rounds, arrival, simulated
 from tests.support.witness import gangs_are_whole, one_lease_each
 
@@ -72,8 +72,9 @@ def test_a_relaxed_plan_is_sound(seen: View) -> None:
             sites = sites_of(plan, row)
             each = jobs.gpus_per_node[row]
             apart = not each and jobs.nodes[row] <= 1 and len(sites) > 1
+            given = sum(sites.values())
             # With what Slurm may give it instead of its place.
-            assert sum(sites.values()) == jobs.gpus[row] or (apart and sum(sites.values()) > jobs.gpus[row])
+            assert has_a_size(seen.snapshot, row, given) or (apart and given > jobs.gpus[row])
             assert jobs.nodes[row] <= len(sites) or each
             assert len(sites) <= (jobs.most_nodes[row] or len(sites))
             assert not each or set(sites.values()) == {each}
@@ -86,6 +87,8 @@ def test_no_gang_waits_while_enough_gpus_are_free_for_it(seen: View) -> None:
     for name in CONSERVING:
         note(name)
         plan = planned(name, seen)
+        if keeps_gpus_unsaid(plan):
+            continue
         for row in rows_of(plan, Verdict.WAIT):
             assert not _could_be_spread(seen, plan, row), row
 
@@ -97,6 +100,8 @@ def _could_be_spread(seen: View, plan: Plan, row: int) -> bool:
     if jobs.gpus_per_node[row] or jobs.array_limit[row] or row in named or jobs.nodes[row] > 1:
         return False
     free = {what: np.array(free_after(seen, plan, what)) for what in ("gpus", "cpus", "memory_mb")}
+    for amounts, kept in zip(free.values(), kept_for_movers(seen.snapshot, plan), strict=True):
+        amounts -= kept
     able = nodes.usable & members[jobs.partition[row]] & (free["gpus"] > 0)
     able &= (free["cpus"] >= jobs.cpus[row]) & (free["memory_mb"] >= jobs.memory_mb[row])
     # Slurm may lay a gang over its nodes in its own way: what is left there is not to be had.

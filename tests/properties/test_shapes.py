@@ -26,6 +26,8 @@ def test_a_few_jobs_lie_as_they_would_among_many(seen: View, spread: bool, narro
     many = Shapes.of(pools, snapshot, np.tile(rows, 9), again, spread=spread)
     at = np.arange(len(rows))
     assert [list(ways) for ways in few.ways(at)] == [list(ways) for ways in many.ways(at)]
+    for shapes in (few, many):  # one alone lies as it does beside the others
+        assert [list(shapes.ways_of(job)) for job in at.tolist()] == [*map(list, shapes.ways(at))]
     assert few.possible().tolist() == many.possible()[at].tolist()
     assert few.first_pool().tolist() == many.first_pool()[at].tolist()
     fits = few.fitting(pools, seen.spare_gpus)

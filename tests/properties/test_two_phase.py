@@ -84,7 +84,7 @@ def test_the_merge_picks_what_the_loop_picks(
     seen = snapshot(
         nodes={f"n{i}": NODE_GPUS for i in range(nodes)}, jobs=jobs, weights=dict.fromkeys(TENANTS, 1.0)
     )
-    plan = Astraea().plan(view(seen, tenants=tenants, jobs=accounts, term=LEASE_SECONDS))
+    plan = Astraea(early_starts=0).plan(view(seen, tenants=tenants, jobs=accounts, term=LEASE_SECONDS))
     decided, told = verdicts(seen, plan), reasons(seen, plan)
     picked = {label for label in decided if decided[label] == Verdict.GRANT and told[label] == OWED_MOST}
     assert picked == loop(jobs, tenants, accounts, nodes)

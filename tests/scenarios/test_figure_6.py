@@ -24,7 +24,7 @@ def gpu_minutes(result: SimulationResult, minutes: float) -> list[float]:
 
 def run(policy: str) -> SimulationResult:
     """All three from the beginning on."""
-    paper: dict[str, object] = {"swap_after": 0.0} if policy == "astraea" else {}
+    paper: dict[str, object] = {"swap_after": 0.0, "early_starts": 0.0} if policy == "astraea" else {}
     how = Rounds(lease=LEASE, interval=10.0)
     return simulated(JOBS, policy, gpus=6, gpus_per_node=6, how=how, settings=paper)
 

@@ -16,7 +16,7 @@ from tests.support.builders import JobSpec, job, lease, leases, snapshot
 TERM = 600.0
 BEGAN = 6_000.0
 GANGS = {"1": 6, "2": 3, "3": 3}
-AS_IN_THE_PAPER: dict[str, object] = {"swap_after": 0.0}
+AS_IN_THE_PAPER: dict[str, object] = {"swap_after": 0.0, "early_starts": 0.0}
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,7 @@ def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
             site.assert_clean()
     finally:
         for site in sites:
-            print(site.said()[-4000:])  # shown when the test failed
-            site.close()
+            site.end()
 
 
 @pytest.fixture(scope="module")

@@ -7,21 +7,28 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from slurm_fair.errors import StoreError
-from slurm_fair.lab import Lab
+from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.lab.spec import NodeGroup
 from slurm_fair.model import Event, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair.store import Reader, open_reader
 from tests.slurm.counting import PLAIN_SCRIPT, SCRIPT, Diary, Start, hash_after
 from tests.slurm.listing import Row, expand, listed, stays, wait_until
 
-__all__ = ["REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "stays", "wait_until"]
+__all__ = [
+    "REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "lab_of_two_types", "playing", "stays",
+    "wait_until",
+]  # fmt: skip
 
 REPOSITORY = Path(__file__).parents[2]
 # Leases that end together make it plain at which instant jobs change hands.
@@ -107,6 +114,10 @@ class Job:
         self.site.lab.run("scancel", self.label, user=user)
 
 
+# Leases are seconds here, so that jobs have to change places after each: `fair` would weigh what a restart costs.
+TURNS = '[policy]\nname = "astraea"\n[policy.astraea]\nswap_after = 1\n'
+
+
 class Site:
     """A lab, a configuration, the daemon's process, and the jobs that were submitted."""
 
@@ -147,8 +158,9 @@ class Site:
         """The configuration, with more lines at its end."""
         lease = "\n".join(f"{key} = {value!r}" for key, value in self.lease.items())
         scope = "" if "[scope]" in more else '[scope]\npartitions = ["gpu"]\n'
+        policy = "" if "[policy" in self.extra + more else TURNS
         self.config.write_text(
-            f"{scope}[lease]\n{lease}\n"
+            f"{scope}{policy}[lease]\n{lease}\n"
             f'[slurm]\nconf = "{self.lab.conf}"\ngate = "{self.gate}"\nnotice = false\n'
             f'[storage]\ndir = "{self.storage}"\n'
             f"{self.extra}\n{more}\n"
@@ -209,6 +221,11 @@ class Site:
             if str(self.config).encode() in argv and b"deadman" in argv:
                 found.append(int(entry.name))
         return found
+
+    def end(self) -> None:
+        """Close it, and print what it said: that is shown when the test failed."""
+        print(self.said()[-4000:])
+        self.close()
 
     def close(self) -> None:
         """End the daemon, its dead-man and every job, whatever state they are in."""
@@ -408,3 +425,22 @@ def _as_account(account: str) -> tuple[str, ...]:
     """
     may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
     return ("setpriv", f"--reuid={account}", f"--regid={account}", "--clear-groups", *may_read)
+
+
+@contextmanager
+def playing(site: Site) -> Iterator[Site]:
+    """The site with its daemon running; nothing of it is left, and what must always hold is looked at before."""
+    try:
+        yield site.start()
+        site.assert_clean()
+    finally:
+        site.end()
+
+
+@contextmanager
+def lab_of_two_types(nodes: int) -> Iterator[Lab]:
+    """A cluster with so many nodes of four GPUs of each of two types."""
+    if (reason := available()) is not None:
+        pytest.skip(reason)
+    with Lab(spec=LabSpec(node_types=(NodeGroup(nodes, 4, "a100"), NodeGroup(nodes, 4, "v100")))) as lab:
+        yield lab

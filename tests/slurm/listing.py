@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slurm_fair.lab import Lab
-from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm_text import hostlist
 
 BETWEEN = "\x1f"
 _FIELDS = (

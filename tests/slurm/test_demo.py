@@ -65,10 +65,17 @@ def processes_of(folder: Path) -> list[str]:
 
 @pytest.mark.timeout(150)
 def test_the_quick_demo_proves_itself_compares_itself_and_leaves_nothing(folder: Path) -> None:
-    with running(folder, "--quick") as demo:
+    with running(folder, "--quick", "--full") as demo:
         said, complained = demo.communicate(timeout=140)
     assert demo.returncode == 0, said[-3000:] + complained
-    for words in ("\nProof\n", "plain Slurm FIFO", "Tenant", "13 of 13 jobs", "The daemon made"):
+    for words in (
+        "\nProof\n",
+        "fair share  FIFO",
+        "Beside FIFO",
+        "Tenant",
+        "13 of 13 jobs",
+        "The daemon made",
+    ):
         assert words in said
     assert "FAILED" not in said
     assert "\x1b" not in said

@@ -11,12 +11,12 @@ import pytest
 
 from slurm_fair_templates.demo_counter import verify
 from tests.slurm.harness import REPOSITORY, Site, wait_until
+from tests.support.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24
 GRACE_SECONDS, STEP_SECONDS, STEPS = 4, 25, 3
 COUNTER = REPOSITORY / "sbatch_templates" / "slurm_fair_templates" / "demo_counter.py"
-FAIR_SBATCH = "from slurm_fair.cli.fair_sbatch import fair_sbatch; fair_sbatch(prog_name='fair-sbatch')"
 
 
 def submit(site: Site) -> str:
@@ -25,7 +25,7 @@ def submit(site: Site) -> str:
     folder = site.work()
     (folder / "long.sh").write_text(f"#!/bin/sh\n{sys.executable} {COUNTER} {words}\n")
     options = ("--parsable", "--account=vision", f"--gpus={ALL_GPUS}", f"--grace={GRACE_SECONDS}")
-    argv = (sys.executable, "-c", FAIR_SBATCH, *options, "--nodes=3", "long.sh")
+    argv = (*FAIR_SBATCH, *options, "--nodes=3", "long.sh")
     return site.lab.run("env", f"SLURM_FAIR_CONFIG={site.config}", *argv, cwd=folder).stdout.strip()
 
 

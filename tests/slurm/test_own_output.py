@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.harness import Job, Site, wait_until
-from tests.slurm.test_job_side import COUNTER, FAIR_SBATCH
+from tests.slurm.test_job_side import COUNTER
+from tests.support.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24
@@ -32,7 +33,7 @@ def submitted(site: Site) -> Job:
     words = f"{sys.executable} {COUNTER} --steps 100000 --step-seconds 0.05 --directory out"
     (work / "train.sh").write_text(f"#!/bin/bash\n#SBATCH -o own.log --open-mode=append\n{words}\n")
     options = ("--parsable", "-A", "vision", f"--gpus={ALL_GPUS}", "train.sh")
-    argv = (sys.executable, "-c", FAIR_SBATCH, *options)
+    argv = (*FAIR_SBATCH, *options)
     told = ("env", f"SLURM_FAIR_CONFIG={site.config}")
     return site.job(site.lab.run(*told, *argv, cwd=work).stdout.strip())
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
-from tests.slurm.harness import Site
+from tests.slurm.harness import Site, playing
 
 pytestmark = pytest.mark.slurm
-RELAXED = '[policy.astraea]\nplacement = "relaxed"\n'
+RELAXED = '[policy]\nname = "astraea"\n[policy.astraea]\nswap_after = 1\n\nplacement = "relaxed"\n'
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +25,9 @@ def two_nodes() -> Iterator[Lab]:
 @pytest.fixture
 def site(two_nodes: Lab) -> Iterator[Site]:
     """A daemon with relaxed placement and leases that outlast the test."""
-    site = Site(
-        two_nodes, "begin", {"term": 60, "interval": 1, "grace": 3, "align": "rolling"}, extra=RELAXED
-    )
-    try:
-        site.start()
+    lease = {"term": 60, "interval": 1, "grace": 3, "align": "rolling"}
+    with playing(Site(two_nodes, "begin", lease, extra=RELAXED)) as site:
         yield site
-        site.assert_clean()
-    finally:
-        site.close()
 
 
 def test_a_gang_is_spread_where_its_user_left_that_open_and_comes_together_again(site: Site) -> None:

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from slurm_fair.model import Snapshot
-from slurm_fair.model.columns import find
 from tests.slurm.harness import REPOSITORY, Job, Site, wait_until
+from tests.support.known_speed import known_speed
+from tests.support.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
-FAIR_SBATCH = "from slurm_fair.cli.fair_sbatch import fair_sbatch; fair_sbatch(prog_name='fair-sbatch')"
 PACE, STEPS, BATCH = 20.0, 50_000, 32
 TRAIN = f"""
 import sys, time
@@ -42,7 +41,7 @@ def submit(site: Site, name: str, gpus: int = 1) -> Job:
     (folder / "train.py").write_text(TRAIN)
     (folder / "train.sh").write_text(f"#!/bin/sh\nexec {sys.executable} {folder}/train.py\n")
     options = ("--parsable", "--account=vision", f"--gpus={gpus}", f"--job-name={name}", "--grace=4")
-    argv = (sys.executable, "-c", FAIR_SBATCH, *options, "train.sh")
+    argv = (*FAIR_SBATCH, *options, "train.sh")
     told = site.lab.run("env", f"SLURM_FAIR_CONFIG={site.config}", *argv, cwd=folder).stdout
     return site.job(told.strip())
 
@@ -62,14 +61,6 @@ def explained(site: Site, job: Job) -> dict[str, Any]:
     return row
 
 
-def speed_of(seen: Snapshot, job: Job, gpus: int) -> float:
-    """What is known of the speed of a job; nan if nothing is."""
-    row = find(seen.jobs.key, np.array([job.key]))
-    if seen.speeds is None or row.item() < 0:
-        return float("nan")
-    return float(seen.speeds.rates(row, np.array([0]), np.array([gpus]), np.array([False])).item())
-
-
 def test_reports_are_seen_explained_and_known_to_the_next_job_and_the_next_daemon(
     new_site: Callable[..., Site],
 ) -> None:
@@ -84,7 +75,7 @@ def test_reports_are_seen_explained_and_known_to_the_next_job_and_the_next_daemo
         BATCH,
         False,
     )
-    wait_until(lambda: speed_of(last_look(site), first, 1) > 0, 40, "its class is known")
+    wait_until(lambda: known_speed(last_look(site), first, 0, 1, apart=True) > 0, 40, "its class is known")
     told = last_look(site).told
     assert told is not None
     assert told.steps_per_second.max() == pytest.approx(PACE, rel=0.15)
@@ -93,14 +84,14 @@ def test_reports_are_seen_explained_and_known_to_the_next_job_and_the_next_daemo
 
     second = submit(site, "train-2", gpus=2)
     site.ticks_pass(2)
-    assert speed_of(last_look(site), second, 1) == pytest.approx(PACE * BATCH, rel=0.15)
+    assert known_speed(last_look(site), second, 0, 1, apart=True) == pytest.approx(PACE * BATCH, rel=0.15)
     assert explained(site, second)["job_class"] == "vision: name=train-#"
 
     assert site.stop() == 0
     site.start()
     third = submit(site, "train-3")
     site.ticks_pass(2)
-    assert speed_of(last_look(site), third, 1) == pytest.approx(PACE * BATCH, rel=0.15)
+    assert known_speed(last_look(site), third, 0, 1, apart=True) == pytest.approx(PACE * BATCH, rel=0.15)
     with site.reader() as journal:
         known, beliefs = journal.known()
     assert {each.key for each in known.samples.classes} == {"name=train-#"}

@@ -19,7 +19,7 @@ from tests.support.proofs import proved
 pytestmark = pytest.mark.slurm
 SWITCH_SECONDS = 2.0
 INTERVAL = 1.0
-AS_IN_THE_PAPER = "[policy.astraea]\nswap_after = 0\n"
+AS_IN_THE_PAPER = '[policy]\nname = "astraea"\n[policy.astraea]\nswap_after = 0\nearly_starts = 0\n'
 
 
 def lab_with(gpus: int) -> Iterator[Lab]:

@@ -1,8 +1,9 @@
 """Any small simulation that can be asked for, drawn by hypothesis, and what came of it.
 
 One strategy draws machines (types, racks, uneven nodes), people (tenants, weights, declared times that are wrong),
-work (regimes, measured speeds, sensitivity), rules (rolling or aligned leases, either kind of rounds, costs) and
-mishaps (nodes that drain or fail, jobs that people cancel, acts that Slurm refuses or leaves without an answer).
+work (regimes, measured speeds, sensitivity, elastic jobs), rules (rolling or aligned leases, either kind of
+rounds, costs) and mishaps (nodes that drain or fail, jobs that people cancel, acts that Slurm refuses or leaves
+without an answer).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from slurm_fair.errors import InputError
 from slurm_fair.model import Action, TickRecord, Verb
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
-    Books,
     Costs,
     Hitch,
     Listener,
@@ -38,7 +38,8 @@ from slurm_fair.sim import (
 )
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
-from slurm_fair.trace import JobRegimes, Machines, Throughputs
+from slurm_fair.sim.world.books import Run
+from slurm_fair.trace import JobRegimes, Machines, Throughputs, cells
 from slurm_fair.trace.regimes import Regime
 from slurm_fair.trace.table import Mode
 from tests.support.simulated import Arrival, Rounds, trace
@@ -97,6 +98,8 @@ def measurements(draw: Any) -> Throughputs:
     return Throughputs("made", ("made",), SLOW, rates)
 
 
+# Numbers of GPUs with which a job can run beside the one that it asks for, as a trace has them.
+CHOICES = st.sampled_from(("", "", "", "1|2|4|8", "1|3", "2-6:2", "1-8", "4-5"))
 JOBS = st.builds(
     Arrival,
     at=st.integers(0, 40).map(lambda halves: halves * MINUTE / 2),
@@ -113,6 +116,7 @@ JOBS = st.builds(
     sensitivity=st.sampled_from((math.nan, 1.0, 1.5)),
     declared=st.sampled_from((math.nan, 60.0, 600.0, 7200.0)),
     epochs=st.sampled_from((0, 10)),
+    choices=CHOICES.map(cells.choices),
 )
 REGIMES = st.lists(
     st.builds(
@@ -308,7 +312,7 @@ class Played:
     case: Case
     result: SimulationResult
     simulation: Simulation
-    books: Books
+    over: list[Run]  # every run that ended, in the order of its end
 
 
 def play(
@@ -336,6 +340,8 @@ def play(
     simulation = kind(case.scenario, rules, log, manners=manners, batches=log.batches())
     if isinstance(simulation, Peopled):
         simulation.ahead = list(case.cancels)
-    books = simulation.cluster.keep_books()
+    books = simulation.cluster.life.books
+    assert books is not None
+    books.ended = []
     simulation.run()
-    return Played(case, result_of(simulation, log, 0.0, 0.0), simulation, books)
+    return Played(case, result_of(simulation, log, 0.0, 0.0), simulation, books.ended)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Told
+from slurm_fair.model import Blocked, JobState, LeasePhase, Sizes, Snapshot, Told
+from slurm_fair.model.sizes import Per
 from slurm_fair.policy import View
 from tests.support.accounts import Account, view
 from tests.support.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
@@ -21,6 +22,8 @@ PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
 # GPUs, least number of nodes, GPUs per node
 ONE_NODE = [(gpus, 1, 0) for gpus in (1, 1, 1, 1, 2, 3, 4, 8, 12)]
 SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0), (1, 2, 0)]
+# Numbers of GPUs with which a job can run beside the one that it has; as often as not it is rigid.
+CHOICES = [*[()] * 5, (1, 2, 4, 8), (1,), (2, 4, 6), tuple(range(1, 9)), (3, 12)]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 NODES = (  # GPUs, GPUs and CPUs of others, type, usable, partitions
     (1, 2, 4, 4, 8), (0, 0, 0, 1), (0, 0, 14), TYPES, (True, True, True, False), (("p",), ("q",), ("p", "q")),
@@ -68,7 +71,7 @@ def views(draw: Draw) -> View:
     jobs += [_waiting(draw, base, list(nodes)) for base in range(20, 20 + draw(st.integers(0, 8)))]
     jobs += _array(draw)
     weights = dict(zip(TENANTS, one_of_each(draw, *[(0.0, 1.0, 3.0)] * len(TENANTS)), strict=True))
-    seen = snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights)
+    seen = with_sizes(draw, snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights))
     if draw(st.booleans()):
         seen = replace(seen, told=_told(draw, len(jobs), len(seen.gpu_types)))
     labels = [str(j.base) if j.task < 0 else f"{j.base}_{j.task}" for j in jobs]
@@ -99,6 +102,26 @@ def _told(draw: Draw, rows: int, types: int) -> Told:
         steps_per_second=steps,
         rate=table[:, len(SAID) :].copy(),
     )
+
+
+def with_sizes(draw: Draw, seen: Snapshot) -> Snapshot:
+    """Some of the jobs can run with other numbers of GPUs; one that runs may have another than its usual one."""
+    jobs = seen.jobs
+    in_all = (jobs.gpus_per_node == 0) & (jobs.nodes <= 1) & (jobs.most_nodes == 0)
+    able = np.flatnonzero(jobs.revocable & (in_all | (jobs.gpus_per_node > 0)))
+    chosen = one_of_each(draw, *[CHOICES] * len(able)) if draw(st.booleans()) else []
+    rows = [(row, each) for row, each in zip(able.tolist(), chosen, strict=False) if each]
+    if not rows:
+        return seen
+    usual, flat = jobs.usual_gpus.copy(), list[tuple[int, int]]()
+    for row, each in rows:
+        flat += [(row, gpus) for gpus in sorted({*each, jobs.gpus.item(row)})]
+        if not jobs.waiting[row]:
+            usual[row] = each[0]
+    row, gpus = np.array(flat, dtype=np.int64).T.copy()
+    per = [np.full(len(row), one, dtype=np.int8) for one in one_of_each(draw, list(Per), list(Per))]
+    sizes = Sizes(row, gpus, gpus == usual[row], *per)
+    return replace(seen, jobs=jobs.with_columns(usual_gpus=usual), sizes=sizes)
 
 
 def _some_free(draw: Draw, free: dict[str, int]) -> dict[str, int]:

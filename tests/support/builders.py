@@ -188,7 +188,7 @@ def _job_table(rows: Sequence[JobSpec], index: Mapping[str, Sequence[str]]) -> J
             return [index[name].index(v) if v else -1 for v in values]
         return values
 
-    dtypes = {f.name: getattr(JobTable.empty(), f.name).dtype for f in fields(JobTable)}
+    dtypes = {f.name: getattr(JobTable.none(), f.name).dtype for f in fields(JobTable)}
     return JobTable(**{name: np.array(column(name), dtype=dtype) for name, dtype in dtypes.items()})
 
 

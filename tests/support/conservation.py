@@ -11,8 +11,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from slurm_fair.model import Plan, Snapshot, Verdict
+from slurm_fair.model import Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.sizes import shares
+from slurm_fair.policy.orders.offer import MOVES
 
 
 def left_waiting(
@@ -20,15 +22,43 @@ def left_waiting(
 ) -> list[int]:
     """Rows that the plan leaves waiting though their gangs fit what is free of each node once it is done.
 
-    Tasks of an array with a limit of its own are passed over.
+    Tasks of an array with a limit of its own are passed over. What is kept for a job that gives its GPUs back to
+    go on elsewhere is not free; where only the policy knows what it keeps, nobody is said to be left waiting.
     """
+    if keeps_gpus_unsaid(plan):
+        return []
     jobs, nodes = snapshot.jobs, snapshot.nodes
     plenty = np.full(len(nodes), 1 << 40)
-    free = gpus.copy()
+    kept = kept_for_movers(snapshot, plan)
+    free = gpus - kept[0]
     free[_taken_whole(snapshot, plan)] = 0
-    rooms = free, plenty if cpus is None else cpus, plenty if memory_mb is None else memory_mb
+    rooms = (
+        free,
+        plenty if cpus is None else cpus - kept[1],
+        plenty if memory_mb is None else memory_mb - kept[2],
+    )
     waits = np.flatnonzero((plan.verdict == Verdict.WAIT) & (jobs.array_limit == 0))
     return [row for row in waits.tolist() if fits(snapshot, row, *rooms)]
+
+
+def kept_for_movers(snapshot: Snapshot, plan: Plan) -> Ints:
+    """GPUs, CPUs and memory [what, node] of the places where jobs that still save, or are told to, go on."""
+    jobs, at = snapshot.jobs, {name: node for node, name in enumerate(snapshot.nodes.names)}
+    row_of = {key: row for row, key in enumerate(jobs.key.tolist())}
+    on = Placement.of(
+        [(row_of[key], at[name], gpus) for key, sites in plan.memory.get(MOVES, ()) for name, gpus in sites]
+    )
+    kept = np.zeros((3, len(snapshot.nodes)), dtype=np.int64)
+    for what, amounts in enumerate(shares(on, on.row, jobs, snapshot.sizes)):
+        np.add.at(kept[what], on.node, amounts)
+    return kept
+
+
+def keeps_gpus_unsaid(plan: Plan) -> bool:
+    """Whether a job is stopped though others are not ahead of it, to go on at a place that no memory tells."""
+    reasons = plan.explanation.reason[plan.verdict == Verdict.REVOKE].tolist()
+    moves = any(plan.explanation.reasons[reason].startswith(_MOVES) for reason in reasons)
+    return moves and MOVES not in plan.memory
 
 
 def _taken_whole(snapshot: Snapshot, plan: Plan) -> list[int]:
@@ -133,10 +163,7 @@ def with_no_choice_of_types(snapshot: Snapshot, plan: Plan, rows: list[int]) -> 
     """All, where there is one GPU type; else those that ask for theirs, or run on one only.
 
     For the others a plan does not say which type was chosen, so which idle GPUs they leave on purpose is not seen.
-    Nor is it of a job that gives its GPUs back to go on elsewhere: GPUs stay idle for it until it has saved.
     """
-    if _somebody_moves(plan):
-        return []
     nodes, told = snapshot.nodes, snapshot.told
     kinds = np.unique(nodes.gpu_type[nodes.capacity > 0])
     runs_on = np.full(len(snapshot.jobs), len(kinds))
@@ -144,12 +171,6 @@ def with_no_choice_of_types(snapshot: Snapshot, plan: Plan, rows: list[int]) -> 
         runs_on = np.count_nonzero(told.rate[:, kinds] > 0, axis=1)
     fixed = (len(kinds) == 1) | (snapshot.jobs.gpu_type >= 0) | (runs_on == 1)
     return [row for row in rows if fixed[row]]
-
-
-def _somebody_moves(plan: Plan) -> bool:
-    """Whether the plan stops a job for which others were not ahead, but another place was chosen."""
-    reasons = plan.explanation.reason[plan.verdict == Verdict.REVOKE].tolist()
-    return any(plan.explanation.reasons[reason].startswith(_MOVES) for reason in reasons)
 
 
 def borrowers_and_all_where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:

@@ -17,6 +17,7 @@ from slurm_fair.knowing import Knowing
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import knowing_rules_of, rules_of
+from slurm_fair.policy.registry import DEFAULT_POLICY
 from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.ownership.marks import MarksInHand
@@ -116,7 +117,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     real = SlurmCluster(bench.commands, config.cluster, clock.now, sink, journal)
     standing = journal.latest() or Standing.new(clock.now())
     cluster = DryRun(real) if dry_run else real
-    knowing = Knowing(cluster, real.name_of, journal, knowing_rules_of(config), standing)
+    knowing = Knowing(cluster, real.words_of, journal, knowing_rules_of(config), standing)
     daemon = Daemon(
         config, bench.places, clock, journal, bench.commands, knowing, bench.books, rules_of(config), standing,
         Publisher("", lambda: False), knowing=knowing,
@@ -130,11 +131,12 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
 @contextmanager
 def bench_in(
     folder: Path, *, gate: str = "begin", dry_run: bool = False, lease: Mapping[str, Any] | None = None,
-    nodes: Mapping[str, int] | None = None,
+    nodes: Mapping[str, int] | None = None, policy: str = DEFAULT_POLICY,
 ) -> Iterator[Bench]:  # fmt: skip
     """A site of its own in a folder."""
     tree: dict[str, Any] = {
         "lease": LEASE | dict(lease or {}),
+        "policy": {"name": policy},
         "slurm": {"gate": gate, "reports": "none", "notice": False},
     }
     config = from_tree(tree | {"storage": {"dir": str(folder)}}, "test")

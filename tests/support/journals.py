@@ -49,7 +49,7 @@ def keys(count: int) -> Ints:
 def jobs(count: int, time: float = 1000.0) -> JobTable:
     """Jobs of four GPUs, every second one running."""
     table = {
-        field.name: np.zeros(count, dtype=getattr(JobTable.empty(), field.name).dtype)
+        field.name: np.zeros(count, dtype=getattr(JobTable.none(), field.name).dtype)
         for field in fields(JobTable)
     }
     running = np.arange(count) % 2

@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Event, JobAccounts, Leases, Ledger, Standing, TenantAccounts
 from slurm_fair.model.ids import parse_label
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting import EventFile
 
 DAY = 86400.0

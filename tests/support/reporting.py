@@ -17,6 +17,7 @@ from slurm_fair.model import (
     Ledger,
     Mode,
     Outcome,
+    Profiles,
     Reported,
     Sizes,
     Snapshot,
@@ -24,7 +25,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import pack
-from slurm_fair.throughput import Known
+from slurm_fair.throughput import JobWords, Known
 from tests.support.builders import JobSpec, job, node, snapshot
 
 NUMBERS = (
@@ -107,10 +108,15 @@ class Looks:
 
     def __init__(self, shelf: MemoryShelf | None = None, **rules: Any) -> None:
         self.stage, self.shelf = Stage(), shelf or MemoryShelf()
-        self.names: dict[int, str] = {}
+        self.words: dict[int, JobWords] = {}
         self.sizes: Sizes | None = None
+        self.profiled = False  # every job asks to be
+        self.script = ""  # of the jobs of the next look
         self.knowing = Knowing(
-            self.stage, lambda record, _: self.names.get(record, ""), self.shelf, KnowingRules(**rules)
+            self.stage,
+            lambda record, _: self.words.get(record, JobWords()),
+            self.shelf,
+            KnowingRules(**rules),
         )
 
     def look(
@@ -118,7 +124,7 @@ class Looks:
     ) -> Snapshot:
         """One look at these jobs, of which some report."""
         specs = list(jobs)
-        self.names |= {spec.record or spec.base: name for spec, name in specs}
+        self.words |= {spec.record or spec.base: JobWords(name, self.script) for spec, name in specs}
         nodes = {
             "a1": node(8, gpu_type="a100"),
             "a2": node(8, gpu_type="a100"),
@@ -126,6 +132,9 @@ class Looks:
         }
         seen = snapshot(time=time, nodes=nodes, jobs=[spec for spec, _ in specs])
         self.stage.shown = replace(seen, reported=reports(seen, said) if said else None, sizes=self.sizes)
+        if self.profiled:
+            every = Profiles.asked(np.arange(len(specs)), len(seen.gpu_types))
+            self.stage.shown = replace(self.stage.shown, profiles=every)
         found = self.knowing.observe({})
         assert isinstance(found, Snapshot)
         return found

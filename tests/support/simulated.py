@@ -26,6 +26,7 @@ from slurm_fair.sim import (
     with_looks_at_changes,
     with_reserve_after,
 )
+from slurm_fair.sim.scenario import Speeds
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -138,6 +139,7 @@ def simulated(
     outages: tuple[Outage, ...] = (),
     until: float = float("inf"),
     elastic_exponent: float = USUAL_EXPONENT,
+    speeds: Speeds = "known",
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:
@@ -154,6 +156,7 @@ def simulated(
         rounds=how.rounds,
         until_s=until,
         elastic_exponent=elastic_exponent,
+        speeds=speeds,
     )
     rules = rules_for(
         policy,

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import numpy as np
 
 from slurm_fair.model import Placement, Plan, Verdict
+from slurm_fair.model.columns import ranks
 from slurm_fair.policy import Draft, View, contenders, oldest_first, ordered, registry
-from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.quiet import only_renews
 
 _DICE = [np.random.default_rng(1)]  # the same throws in every test
@@ -57,7 +57,7 @@ class Crowded:
 
     def plan(self, view: View) -> Plan:
         """Whoever waits."""
-        sheet, waits = Draft(view), view.waits
+        sheet, waits = Draft(view), view.waiting_rows
         sheet.say(waits, Verdict.GRANT, "it is here")
         gpus = view.snapshot.jobs.gpus[waits]
         return sheet.finish(Placement(waits, np.zeros(len(waits), dtype=np.int64), gpus))
@@ -79,7 +79,7 @@ class OneRank:
 
     def plan(self, view: View) -> Plan:
         """With ranks of its own."""
-        rank = ranks(len(view.waiting), view.waits)
+        rank = ranks(len(view.waiting), view.waiting_rows)
         plan = Plain().plan(view)
         return replace(plan, why=plan.explanation.with_columns(rank=np.minimum(rank, 0)))
 

@@ -24,8 +24,8 @@ class TurningSizes:
         sheet.say(ends, Verdict.REVOKE, "it is to run with another size")
         free = view.free_gpus.copy()
         rows, sites = [], []
-        for row in view.waits[
-            np.lexsort((view.snapshot.jobs.key[view.waits], view.first_submit[view.waits]))
+        for row in view.waiting_rows[
+            np.lexsort((view.snapshot.jobs.key[view.waiting_rows], view.first_submit[view.waiting_rows]))
         ]:
             site = self._site(free, self._size(view, int(row)))
             if site:

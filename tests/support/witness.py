@@ -39,6 +39,7 @@ class Witness:
         self.looks = 0
         self._digest = hashlib.sha256()
         self._dues: set[float] = set()  # instants at which leases end early, for a gang
+        self._turns: set[int] = set()  # keys of jobs whose leases end early, as turns of the profiler
 
     @property
     def digest(self) -> str:
@@ -52,7 +53,7 @@ class Witness:
         one_lease_each(tick.snapshot, standing.leases)
         promises_are_covered(tick, standing.leases)
         self._dues |= {each.due for each in reservations(tick.plan.memory)}
-        leases_end_in_time(tick, standing.leases, self._dues)
+        leases_end_in_time(tick, standing.leases, self._dues, self._turns)
         self._reservations_lead_somewhere(tick)
         nobody_waits_for_nothing(tick, standing.leases)
         self._note(tick, standing)
@@ -145,7 +146,9 @@ def _splits_as_slurm_likes(snapshot: Snapshot, leases: Leases) -> Bools:
     return several
 
 
-def leases_end_in_time(tick: TickRecord, leases: Leases, dues: Collection[float] = ()) -> None:
+def leases_end_in_time(
+    tick: TickRecord, leases: Leases, dues: Collection[float] = (), turns: Collection[int] = ()
+) -> None:
     """Each ends when the site's rules say, to the second: counted from its grant, its start or its renewal.
 
     One renewed on a node that is set aside ends sooner, with the last lease that the gang waits for (`dues`).
@@ -166,7 +169,8 @@ def leases_end_in_time(tick: TickRecord, leases: Leases, dues: Collection[float]
     # The first lease of a run counts from its start; an aligned one only if its GPUs came free after its end.
     late = first & ((_end_of(terms, granted) <= tick.time) | (not terms.aligned))
     since = np.where(late, np.maximum(start, granted), granted)
-    early = (leases.renewals[runs] > 0) & (end < _end_of(terms, since)) & np.isin(end, list(dues))
+    may = (leases.renewals[runs] > 0) | np.isin(leases.key[runs], list(turns))
+    early = may & (end < _end_of(terms, since)) & np.isin(end, list(dues))
     assert ((end == _end_of(terms, since)) | early).all(), "a lease ends sooner or later than it should"
 
 

@@ -63,6 +63,7 @@ def board(**changes: Any) -> Board:
         reason=np.array([0, 1, 1, 2, 2, 0]),
         rank=np.array([-1, 1, 0, -1, -1, -1]),
         note=changes.pop("note", ""),
+        no_turn=changes.pop("no_turn", {}),
     )
     books = ledger(
         SEEN,
@@ -176,6 +177,12 @@ def test_a_gang_is_told_which_nodes_are_set_aside_for_it_since_when_and_until_wh
     shown = {row["job"]: row["set_aside"] for row in board(memory=kept).jobs}
     assert shown.pop("2") == {"nodes": ["n1"], "since": NOW - 60, "expected": NOW + 300}
     assert set(shown.values()) == {None}
+
+
+def test_a_job_that_asks_for_turns_of_the_profiler_in_vain_is_told_why() -> None:
+    why = {"it cannot save and be requeued": np.array([pack(2), pack(3), pack(77)])}
+    shown = {row["job"]: row["no_turn"] for row in board(no_turn=why).jobs if row["no_turn"]}
+    assert shown == dict.fromkeys("23", "it cannot save and be requeued")
 
 
 def test_a_held_job_is_no_demand() -> None:

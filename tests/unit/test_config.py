@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,15 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ),
         ("[tenants]\ngpu_weights = { a100 = nan }", ["tenants.gpu_weights: a100 must count a number", "nan"]),
         ("[tenants]\ngpu_weights = { 'a 100' = 1 }", ["tenants.gpu_weights: 'a 100' is no GPU type"]),
+        ("[throughput]\nlinks = 2", ["throughput.links must be a table such as { a100 = { link = 6e10"]),
+        ("[throughput]\nlinks = { a100 = 2 }", ["throughput.links: a100 must be a table"]),
+        ("[throughput.links]\na100 = { lnik = 2 }", ["a100.lnik is no rate: did you mean 'link'?"]),
+        ("[throughput.links]\na100 = { net = 0 }", ["a100.net must be a rate from 1e-06", "not 0"]),
+        ("[throughput.links]\na100 = { net = nan }", ["a100.net must be a rate", "nan"]),
+        ("[throughput.links]\na100 = { net = true }", ["a100.net must be a rate", "True"]),
+        ("[throughput.links]\na100 = { net = inf }", ["a100.net must be a number"]),
+        ("[throughput.links]\na100 = { speed = inf }", ["a100.speed must be a rate"]),
+        ("[throughput.links]\na100 = { link = 2 }", ["a100 needs net too"]),
         ("[guard]\nshrink_alarm = 2", ["guard.shrink_alarm", "fraction"]),
         ("[policy]\nwindow = 3", ["policy.window", "[policy.<name>]"]),
         ("[storage]\ndir = 'here'", ["storage.dir must be an absolute path"]),
@@ -136,6 +146,17 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ("[policy.astrea]\nnew_jobs_first = true", ["[policy.astrea]", "did you mean 'astraea'?"]),
         ("[lease]\ngrace = 700", ["lease.grace (700 s)", "lease.max_grace (600 s)"]),
         ("[lease]\nmax_grace = 30", ["lease.grace (60 s)", "lease.max_grace (30 s)"]),
+        ("[profiler]\nenabled = true\n[throughput]\nlearn = false", ["profiler.enabled", "throughput.learn"]),
+        ('[profiler]\nenabled = true\n[slurm]\nreports = "none"', ["profiler.enabled", "slurm.reports"]),
+        (
+            "[profiler]\nenabled = true\ngpu_hours = 0.5\nseconds = 1801",
+            ["profiler.gpu_hours (0.5)", "lower profiler.seconds"],
+        ),
+        (
+            "[profiler]\nenabled = true\ngpu_hours = 0.2\n[lease]\nmin_runtime = 800",
+            ["profiler.gpu_hours (0.2)", "lease.min_runtime"],
+        ),
+        ("[profiler]\ntries = 0", ["profiler.tries must be above 0"]),
         ("[slurm]\nclient_timeout = 999999999", ["slurm.client_timeout", "slurm.timeout (20 s)"]),
         ("[slurm]\ntimeout = 1e6", ["slurm.timeout must be at most 600 s"]),
         ("[slurm]\nrequeue_delay = -1", ["slurm.requeue_delay must be 0 or more"]),
@@ -196,8 +217,31 @@ def test_a_configuration_survives_the_way_through_plain_data() -> None:
     assert from_tree(tree, "built-in defaults") == Config()
 
 
+def test_links_are_rates_by_gpu_type() -> None:
+    given = {"a100": {"link": 60, "net": 5, "bus": math.inf}, "v100": {"speed": 0.5}}
+    section = from_tree({"throughput": {"links": given}}, "test").throughput
+    assert section.links == given
+    assert from_tree({}, "test").throughput.links == {}
+
+
 def test_gpu_weights_are_a_table_or_slurms_own() -> None:
     tenants = from_tree({"tenants": {"gpu_weights": {"a100": 1, "v100": 0.5}}}, "test").tenants
     assert tenants.gpu_weights == {"a100": 1.0, "v100": 0.5}
     assert from_tree({"tenants": {"gpu_weights": "slurm"}}, "test").cluster.gpu_weights == "slurm"
     assert from_tree({}, "test").cluster.gpu_weights == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "may_spread"),
+    [
+        ({"name": "hops"}, True),
+        ({"name": "sia"}, False),
+        ({"name": "astraea"}, False),
+        ({"name": "astraea", "astraea": {"placement": "relaxed"}}, True),
+        ({"name": "astraea", "hived": {}, "srtf": {"placement": "relaxed"}}, False),
+    ],
+)
+def test_slurm_is_asked_how_many_nodes_a_job_may_have_where_the_policy_spreads_gangs(
+    policy: dict[str, Any], may_spread: bool
+) -> None:
+    assert from_tree({"policy": policy}, "x").cluster.gangs_may_spread is may_spread

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from slurm_fair.board import draw
+from slurm_fair.cli.replay_tick import replayed, same_plan
 from slurm_fair.deadman import overdue
 from slurm_fair.errors import (
     JournalGone,
@@ -20,6 +22,7 @@ from slurm_fair.errors import (
     StoreBusy,
     StoreError,
 )
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import LeasePhase
 from slurm_fair.parts import heartbeat_limit
 from slurm_fair.slurm.command import CommandResult
@@ -110,8 +113,13 @@ def test_a_full_disk_is_waited_out_and_said_once(bench: Bench, caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("when", [5.0, 35.0, 62.0])
-def test_a_clock_that_is_set_back_stops_no_turn(bench: Bench, when: float) -> None:
+def test_a_clock_that_is_set_back_stops_no_turn(tmp_path: Path, when: float) -> None:
     """While nothing happens, while a lease lasts, and while a job is asked to save."""
+    with bench_in(tmp_path / "s", policy="astraea") as bench:
+        _set_back(bench, when)
+
+
+def _set_back(bench: Bench, when: float) -> None:
     first = bench.world.submit(8, "a")
     bench.run(when)
     bench.world.clock.advance(-7200.0)
@@ -339,3 +347,31 @@ def test_a_daemon_that_is_fenced_in_the_middle_of_a_tick_neither_acts_nor_seems_
     with pytest.raises(NotTheOwner):
         bench.daemon.may_act()
     assert bench.places.heartbeat.read_bytes() == left
+
+
+# -- the profiler ---------------------------------------------------------------------------------------------
+
+
+def test_a_fault_of_the_profiler_is_said_once_and_jobs_start_all_the_same(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ArithmeticError("no turn")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("slurm_fair.tick.with_turns", broken)
+        crowd(bench)
+        bench.run(40)
+    said = "the profiler raised ArithmeticError('no turn'): this look goes without its turns"
+    assert phases(bench) == {LeasePhase.RUNNING}
+    (line,) = lines(caplog, "the profiler raised")
+    assert line.endswith(f": {said}")
+    *_, last = bench.journal.ticks()
+    assert (last.plan.note, last.plan.fault) == ("", line)
+    assert draw(last, bench.daemon.standing).note == line
+    assert bench.daemon.tally.tally.failed == 0, "the plans are the policy's own"
+    again, _ = replayed(bench.journal, last.number, LedgerSettings())
+    assert same_plan(again, last.plan)
+    bench.daemon.once()
+    *_, last = bench.journal.ticks()
+    assert last.plan.fault == ""

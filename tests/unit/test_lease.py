@@ -78,7 +78,7 @@ def test_outside_slurm_every_call_does_nothing(tmp_path: Path) -> None:
     assert not free.on_checkpoint(lambda: pytest.fail("nobody asked"))
     assert not free.report(step=1)
     free.wait_for_requeue()
-    with free.profile("forward"):
+    with free.step(1), free.profile("forward"):
         pass
     assert free.status() == lease.Status(0, 0, None, 1.0)
     assert signal.getsignal(signal.SIGUSR2) == before
@@ -208,6 +208,76 @@ def test_reports_are_written_now_and_then_and_carry_what_came_between(
     assert job.report(step=3)
     last = read(tmp_path, "report.json")
     assert (last["step"], last["epoch"], list(last["phases"])) == (3, 1, ["data"])
+
+
+class Seconds:
+    """A stopwatch that the test turns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("slurm_fair.lease.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr(lease, "REPORT_SECONDS", 0.0)
+
+    def phases(self, job: Lease, **seconds: float) -> None:
+        """Phases one after another."""
+        for name, lasts in seconds.items():
+            with job.profile(name):
+                self.now += lasts
+
+
+def test_a_step_tells_its_phases_and_that_data_came_before_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, clock = Lease(environment(tmp_path)), Seconds(monkeypatch)
+    with job.step(1, steps=9, batch_size=8):
+        clock.phases(job, data=2.0)
+        clock.phases(job, forward=1.0, backward=1.0)
+        clock.phases(job, forward=2.0, backward=2.0, update=0.5)  # gradients of two batches
+    said = read(tmp_path, "report.json")
+    assert said["phases"] == {"data": 2.0, "forward": 3.0, "backward": 3.0, "update": 0.5}
+    assert (said["step"], said["steps"], said["batch_size"], said["pattern"]) == (1, 9, 8, 2)
+
+
+def test_data_that_another_thread_loads_meanwhile_are_pattern_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, clock = Lease(environment(tmp_path)), Seconds(monkeypatch)
+    with job.step(1):
+        began = clock.now
+        clock.phases(job, data=2.0)
+        clock.now = began  # the other thread is not waited for
+        clock.phases(job, forward=1.0, backward=2.0, sync=0.5)
+    assert read(tmp_path, "report.json")["pattern"] == 1
+    with job.step(2, pattern=2):
+        clock.phases(job, forward=1.0)
+    assert read(tmp_path, "report.json")["pattern"] == 2, "what the user says stands"
+
+
+@pytest.mark.parametrize(
+    ("phases", "whole", "pattern"),
+    [
+        ({"data": 0.04, "forward": 1.0}, 1.0, 0),
+        ({"data": 1.0}, 1.0, 0),
+        ({"forward": 1.0, "backward": 1.0}, 2.0, 0),
+        ({"data": 1.0, "backward": 3.0, "sync": 1.0}, 4.0, 2),
+        ({"data": 1.0, "backward": 3.0}, 3.4, 1),
+        ({"data": 1.0, "backward": 3.0}, 3.6, 2),
+        ({"data": 1.0, "backward": 3.0}, 9.0, 2),
+        ({"data": 5.0, "backward": 3.0}, 5.0, 1),
+        ({"data": 1.0, "backward": 3.0}, 0.0, 0),
+    ],
+)
+def test_the_pattern_is_found_where_data_take_time(
+    phases: dict[str, float], whole: float, pattern: int
+) -> None:
+    assert lease.pattern_of(phases, whole) == pattern
+
+
+def test_a_step_that_fails_is_not_done(tmp_path: Path) -> None:
+    job = Lease(environment(tmp_path))
+    with pytest.raises(KeyError), job.step(1):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_longer_than_the_controller_reads_is_not_written(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_absurd_numbers_stop_no_training(tmp_path: Path, number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["4=0.1-", "4=", "=", "4=0,8=0", "4=1e400,8=1", "x", "4=1,", "4=1e308,8=1e-308"]
+    "rule", ["4=0.1-", "4=", "=", "4=0,8=0", "4=1e400,8=1", "x", "4=1,", "4=1e308,8=1e-308", "4=-1,8=1"]
 )
 def test_a_learning_rate_rule_that_is_none_changes_nothing(rule: str) -> None:
     assert learning_rate_factor(rule, 4, 8) == 1.0

@@ -8,7 +8,7 @@ from slurm_fair.model import Action, LeasePhase, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.tick import owed_answers
 from tests.support.builders import lease, leases
-from tests.support.turns import BEGAN, StubCluster, Turn, gated, kinds, running
+from tests.support.tick_bench import BEGAN, StubCluster, TickBench, gated, kinds, running
 
 
 def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
@@ -30,15 +30,15 @@ class Prompt(StubCluster):
 
 
 def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> None:
-    turn = Turn()
-    turn.cluster = Prompt()
-    turn.see(gated(1, gpus=8))
-    turn.see(running(1, BEGAN + 15, gpus=8), after=10)
-    over = turn.standing.leases.end.tolist()[0] - turn.clock.now()
-    done = turn.see(running(1, BEGAN + 15, gpus=8), gated(2, gpus=8), after=over)
-    assert turn.acts() == ["ask 1", "requeue 1"]
+    bench = TickBench()
+    bench.cluster = Prompt()
+    bench.see(gated(1, gpus=8))
+    bench.see(running(1, BEGAN + 15, gpus=8), after=10)
+    over = bench.standing.leases.end.tolist()[0] - bench.clock.now()
+    done = bench.see(running(1, BEGAN + 15, gpus=8), gated(2, gpus=8), after=over)
+    assert bench.acts() == ["ask 1", "requeue 1"]
     assert kinds(done)[-2:] == [("asked", 1), ("requeued", 1)]
-    asked, requeued = turn.cluster.done
+    asked, requeued = bench.cluster.done
     assert (requeued.submit, requeued.restarts, requeued.record) == (
         asked.submit,
         asked.restarts,
@@ -46,32 +46,32 @@ def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> N
     )
 
 
-def _until_over(turn: Turn) -> float:
+def _until_over(bench: TickBench) -> float:
     """Seconds to the end of the first lease."""
-    return float(turn.standing.leases.end.min()) - turn.clock.now()
+    return float(bench.standing.leases.end.min()) - bench.clock.now()
 
 
 def test_a_request_that_a_paused_look_gave_up_is_no_request_the_next_time() -> None:
-    turn, runs = Turn(), running(1, BEGAN + 15, gpus=8)
-    turn.see(gated(1, gpus=8))
-    turn.see(runs, after=10)
-    turn.see(runs, gated(2, gpus=8), after=_until_over(turn))
-    assert turn.acts() == ["ask 1"]
-    turn.dry_run = True
-    turn.see(runs, after=5)
-    turn.dry_run = False
-    turn.see(runs)
-    turn.see(runs, gated(3, gpus=8), after=_until_over(turn))
-    assert turn.acts() == ["ask 1"], "and it is not requeued for want of an answer to what nobody asked"
+    bench, runs = TickBench(), running(1, BEGAN + 15, gpus=8)
+    bench.see(gated(1, gpus=8))
+    bench.see(runs, after=10)
+    bench.see(runs, gated(2, gpus=8), after=_until_over(bench))
+    assert bench.acts() == ["ask 1"]
+    bench.dry_run = True
+    bench.see(runs, after=5)
+    bench.dry_run = False
+    bench.see(runs)
+    bench.see(runs, gated(3, gpus=8), after=_until_over(bench))
+    assert bench.acts() == ["ask 1"], "and it is not requeued for want of an answer to what nobody asked"
 
 
 def test_whom_slurm_will_not_stop_is_left_alone_and_another_is_asked() -> None:
-    turn = Turn(judge=lambda action: Result.REFUSED if action.verb is Verb.ASK else Result.DONE)
+    bench = TickBench(judge=lambda action: Result.REFUSED if action.verb is Verb.ASK else Result.DONE)
     asked = []
-    turn.see(gated(1), gated(2))
+    bench.see(gated(1), gated(2))
     for _ in range(2):
-        turn.see(running(1, BEGAN + 15), running(2, BEGAN + 15), gated(3), after=_until_over(turn))
-        asked.append([act for act in turn.acts() if act.startswith("ask")])
+        bench.see(running(1, BEGAN + 15), running(2, BEGAN + 15), gated(3), after=_until_over(bench))
+        asked.append([act for act in bench.acts() if act.startswith("ask")])
     first, second = asked
     assert len(first) == len(second) == 1
     assert first != second

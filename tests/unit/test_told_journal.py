@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.cli.replay_tick import replayed, same_plan
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.model import Mode, Snapshot, Standing, Told, Verdict
+from slurm_fair.model import Mode, NodeSpeeds, Snapshot, Speeds, Standing, Told, Verdict
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.store.blobs import squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, read, write
@@ -22,7 +22,7 @@ from tests.support import journals
 from tests.support.accounts import reasons
 from tests.support.builders import snapshot
 from tests.support.fake_slurm import PushedClock
-from tests.support.turns import BEGAN, TERMS, StubCluster, gated
+from tests.support.tick_bench import BEGAN, TERMS, StubCluster, gated
 
 
 @pytest.fixture
@@ -95,3 +95,14 @@ def due(now: float) -> Snapshot:
     seen = snapshot(time=now, nodes={"n1": 8}, jobs=jobs)
     told = Told.nothing(2, 1).with_columns(deadline=np.array([np.inf, BEGAN + 3600.0]))
     return replace(seen, told=told)
+
+
+def test_speeds_on_nodes_come_back_and_an_older_journal_has_none() -> None:
+    nodes = NodeSpeeds(np.array([0]), np.array([1]), np.array([0.5]))
+    table = np.ones((1, 1, 1, 2))
+    speeds = Speeds(np.array([0]), np.array([1]), table, table, ("a: x",), nodes)
+    assert journals.same(there_and_back(speeds), speeds)
+    encoder = Encoder()
+    tree = encoder.tree(speeds)
+    del tree["of"]["nodes"]
+    assert decode(tree, encoder.blobs.__getitem__).nodes is None

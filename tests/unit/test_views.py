@@ -305,6 +305,31 @@ def test_explain_tells_reasons_with_a_subject(view: View, storage: Path, now: fl
     assert "others are owed more" not in said
 
 
+def test_who_asks_for_turns_of_the_profiler_in_vain_is_told_why(
+    view: View, storage: Path, now: float
+) -> None:
+    record, _ = recorded()
+    off, keys = "this site's profiler is switched off", record.snapshot.jobs.key[[0, 5, 8, 9, 10]]
+    why = record.plan.explanation.with_columns(no_turn={off: keys})
+    keep(storage, plan=replace(record.plan, why=why))
+    alive(storage, now)
+    assert f"it gets no turn of the profiler: {off}\n" in view("explain", "10").out
+    assert "turn of the profiler" not in view("explain", "11").out
+    assert shown(view, "explain", "10")["job"]["no_turn"] == off
+    assert [row["job"] for row in shown(view, "queue")["jobs"] if row["no_turn"]] == [
+        "1",
+        "10",
+        "20_1",
+        "20_2",
+        "20_3",
+    ]
+    said = f"no turn of the profiler: {off}: "
+    assert [line for line in view("queue", "--user", "ned").out.splitlines() if said in line] == [
+        f"{said}jobs 20_1, 20_2, 20_3"
+    ]
+    assert said not in view("queue").out, "of a whole queue explain and --json tell it"
+
+
 def test_the_id_of_an_array_is_answered_with_its_tasks(view: View, storage: Path, now: float) -> None:
     keep(storage)
     said = view("explain", "20").out

@@ -29,8 +29,9 @@ def lanes_of(report: Report) -> str:
     jobs = dict.fromkeys((str(row["tenant"]), str(row["job"])) for row in report.rows)
     if len(jobs) > MOST_JOBS or len(report.rows) > MOST_LEASES:
         return (
-            f"<p>Each lease is drawn for up to {MOST_JOBS} jobs with {MOST_LEASES} leases; here are {len(jobs)} "
-            f"jobs with {len(report.rows)}: choose by --tenant or --user, or a shorter period.</p>"
+            f"<p>Single leases are not drawn: the report has {len(jobs)} jobs with {len(report.rows)} leases, and "
+            f"the picture holds {MOST_JOBS} jobs with {MOST_LEASES}. Choose by --tenant or --user, or a shorter "
+            "period.</p>"
         )
     lanes = {job: place for place, job in enumerate(sorted(jobs, key=lambda job: job[0]))}
     first = min(_begins(row) for row in report.rows)
@@ -46,8 +47,8 @@ def lanes_of(report: Report) -> str:
 
 def _note(rows: Sequence[Row]) -> str:
     open_ended = any(row["end"] is None for row in rows)
-    return "A bar is a lease, its colour tells how it ended." + (
-        " One that has not ended reaches to the end of the period." if open_ended else ""
+    return "A bar is a lease; its colour is the way in which it ended." + (
+        " The bar of a lease that has not ended reaches to the end of the period." if open_ended else ""
     )
 
 

@@ -5,7 +5,7 @@ It is HTML and well-formed XML at once, so that any program can read its tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -19,9 +19,17 @@ _DARK = (
     "#58a6ff", "#ff7b72", "#56d364", "#ffa657", "#bc8cff", "#39c5cf", "#ff9bce", "#e3c341", "#b1bac4", "#9ecbff",
 )  # fmt: skip
 _BEST = ' class="best"'
+_PAPER = {"paper": "#ffffff", "ink": "#1f2328", "faint": "#59636e", "rule": "#d1d9e0", "best": "#dafbe1"}
+_DRAWING = """
+svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
+.frame { fill: none; stroke: var(--faint) } .grid { stroke: var(--rule) }
+.mark { stroke: var(--faint); stroke-dasharray: 2 3 } .limit { stroke: var(--ink); stroke-dasharray: 4 3 }
+.line { fill: none; stroke-width: 1.8; stroke-linejoin: round } .bar { stroke: var(--paper); stroke-width: .3 }
+.d1 { stroke-dasharray: 7 3 } .d2 { stroke-dasharray: 2 3 }
+""".strip()
 _STYLE = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0;
-  --best: #dafbe1; LIGHT }
+:root { color-scheme: light dark; PAPER
+  LIGHT }
 @media screen and (prefers-color-scheme: dark) {
 :root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --rule: #3d444d;
   --best: #12361f; DARK } }
@@ -37,11 +45,7 @@ td.best { background: var(--best); font-weight: 600 }
 tr.group th { padding-top: .8rem; color: var(--faint) }
 figure { margin: .5rem 0; min-width: 0 } figcaption { font-weight: 600 }
 svg { display: block; width: 100%; height: auto }
-svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
-.frame { fill: none; stroke: var(--faint) } .grid { stroke: var(--rule) }
-.mark { stroke: var(--faint); stroke-dasharray: 2 3 } .limit { stroke: var(--ink); stroke-dasharray: 4 3 }
-.line { fill: none; stroke-width: 1.8; stroke-linejoin: round } .bar { stroke: var(--paper); stroke-width: .3 }
-.d1 { stroke-dasharray: 7 3 } .d2 { stroke-dasharray: 2 3 }
+DRAWING
 ul.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; list-style: none; margin: .2rem 0; padding: 0 }
 ul.legend svg { display: inline; width: 28px; height: 10px; margin-right: .35rem; vertical-align: middle }
 SERIES
@@ -56,16 +60,37 @@ h1, h2, h3, h2 + p, figcaption { break-after: avoid } }
 
 def style() -> str:
     """The page's style sheet; colours are named once for light and once for dark."""
-    series = "\n".join(
+    parts = {
+        "PAPER": _root(_PAPER),
+        "LIGHT": _named(_LIGHT),
+        "DARK": _named(_DARK),
+        "DRAWING": _DRAWING,
+        "SERIES": _series(),
+    }
+    sheet = _STYLE
+    for name, part in parts.items():
+        sheet = sheet.replace(name, part)
+    return sheet.strip()
+
+
+def drawing_style() -> str:
+    """The rules of drawings alone, in light colours by value: for a drawing that other programs read too."""
+    colours = _PAPER | {f"c{number}": colour for number, colour in enumerate(_LIGHT)}
+    sheet = f"{_DRAWING}\n{_series()}"
+    for name, colour in colours.items():
+        sheet = sheet.replace(f"var(--{name})", colour)
+    return sheet.replace("system-ui, ", "")
+
+
+def _series() -> str:
+    return "\n".join(
         f".c{number} {{ stroke: var(--c{number}) }} .f{number} {{ fill: var(--c{number}) }}"
         for number in range(COLOURS)
     )
-    return (
-        _STYLE.replace("LIGHT", _named(_LIGHT))
-        .replace("DARK", _named(_DARK))
-        .replace("SERIES", series)
-        .strip()
-    )
+
+
+def _root(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
 def _named(colours: Sequence[str]) -> str:

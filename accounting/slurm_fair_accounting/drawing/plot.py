@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from slurm_fair_accounting.drawing.page import COLOURS, text
 
 Numbers = NDArray[np.float64]
 MOST_POINTS = 1000
-_WIDTH, _HEIGHT = 640.0, 300.0
+WIDTH, HEIGHT = 640.0, 300.0
 _LEAST = 0.01  # values below it lie at the edge of a logarithmic axis
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 34.0, 10.0, 44.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -55,6 +56,11 @@ class Axis:
 
 
 # -- axes -----------------------------------------------------------------------------------------------------
+
+
+def values_of(rows: Sequence[Mapping[str, Any]], key: str) -> Numbers:
+    """A column of rows as numbers, nan where a row has none."""
+    return np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=np.float64)
 
 
 def number(value: float) -> str:
@@ -131,16 +137,23 @@ def chart(
     up: float = math.nan,
 ) -> str:
     """A figure with its curves; at `across` on the x axis or `up` on the y axis the meaning of values changes."""
+    keys = legend_of([(one.name, one.place) for one in series])
+    return figure(caption, keys, curves(series, x, y, across, up), WIDTH, HEIGHT)
+
+
+def curves(
+    series: Sequence[Series], x: Axis, y: Axis, across: float = math.nan, up: float = math.nan
+) -> list[str]:
+    """The inside of a chart: its axes, its marks and its curves."""
     inner: list[str] = []
     if x.low <= across <= x.high:
         at = float(at_x(x, np.array([across]))[0])
-        inner.append(_line("mark", at, _TOP, at, _HEIGHT - _BOTTOM))
+        inner.append(_line("mark", at, _TOP, at, HEIGHT - _BOTTOM))
     if y.low <= up <= y.high:
         at = float(at_y(y, np.array([up]))[0])
-        inner.append(_line("mark", _LEFT, at, _WIDTH - _RIGHT, at))
+        inner.append(_line("mark", _LEFT, at, WIDTH - _RIGHT, at))
     inner += [_curve(one, x, y) for one in series if len(one.x)]
-    keys = legend_of([(one.name, one.place) for one in series])
-    return figure(caption, keys, [_grid(x, y), *inner], _WIDTH, _HEIGHT)
+    return [_grid(x, y), *inner]
 
 
 def columns(
@@ -157,7 +170,7 @@ def columns(
                 height = f"{layer.name}, {words[column]}: {number(layer.y[column])}"
                 inner.append(bar_at(sides[column], top, sides[column + 1], bottom, layer.place, height))
     keys = legend_of([(layer.name, layer.place) for layer in layers])
-    return figure(caption, keys, inner, _WIDTH, _HEIGHT)
+    return figure(caption, keys, inner, WIDTH, HEIGHT)
 
 
 def figure(caption: str, keys: str, inner: Sequence[str], width: float, height: float) -> str:
@@ -177,13 +190,14 @@ def bar_at(left: float, top: float, right: float, bottom: float, place: int, wor
 def legend_of(names: Sequence[tuple[str, int]]) -> str:
     """The colours and dashes of the series, with their names."""
     items = "".join(
-        f'<li><svg viewBox="0 0 28 10"><path class="line {_look(place)}" d="M0 5H28"/></svg>{text(name)}</li>'
+        f'<li><svg viewBox="0 0 28 10"><path class="line {look_of(place)}" d="M0 5H28"/></svg>{text(name)}</li>'
         for name, place in names
     )
     return f'<ul class="legend">{items}</ul>'
 
 
-def _look(place: int) -> str:
+def look_of(place: int) -> str:
+    """The classes of a curve's colour and dashes by its place."""
     return f"c{place % COLOURS} d{place // COLOURS % 3}"
 
 
@@ -197,11 +211,11 @@ def _curve(series: Series, x: Axis, y: Axis) -> str:
             path.append(f"{pen}{h:.1f} {v:.1f}")
         pen = "L" if is_known else "M"
     title = f"<title>{text(series.name)}</title>"
-    return f'<path class="line {_look(series.place)}" d="{"".join(path)}">{title}</path>'
+    return f'<path class="line {look_of(series.place)}" d="{"".join(path)}">{title}</path>'
 
 
 def _grid(x: Axis, y: Axis) -> str:
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
     parts: list[str] = []
     for value, words in x.ticks:
         at = float(at_x(x, np.array([value]))[0])
@@ -212,7 +226,7 @@ def _grid(x: Axis, y: Axis) -> str:
         parts.append(_line("grid", _LEFT, at, right, at))
         parts.append(words_at(_LEFT - 6, at + 4, words, "end"))
     parts.append(f'<path class="frame" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"/>')
-    parts.append(words_at((_LEFT + right) / 2, _HEIGHT - 8, x.label, "middle"))
+    parts.append(words_at((_LEFT + right) / 2, HEIGHT - 8, x.label, "middle"))
     middle = (_TOP + bottom) / 2
     parts.append(
         f'<text x="14" y="{middle:g}" text-anchor="middle" transform="rotate(-90 14 {middle:g})">{text(y.label)}'
@@ -236,9 +250,9 @@ def _line(look: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 def at_x(axis: Axis, values: Numbers) -> Numbers:
     """Positions of values of the x axis in a chart."""
-    return _LEFT + axis.at(values) * (_WIDTH - _LEFT - _RIGHT)
+    return _LEFT + axis.at(values) * (WIDTH - _LEFT - _RIGHT)
 
 
 def at_y(axis: Axis, values: Numbers) -> Numbers:
     """Positions of values of the y axis in a chart."""
-    return _HEIGHT - _BOTTOM - axis.at(values) * (_HEIGHT - _TOP - _BOTTOM)
+    return HEIGHT - _BOTTOM - axis.at(values) * (HEIGHT - _TOP - _BOTTOM)

@@ -37,7 +37,7 @@ def _tenants(report: Report) -> str:
         return page.section("Fairness and GPU time", "No tenant had or was owed anything in this period.")
     names = [str(row["tenant"]) for row in shown]
     axis = plot.linear("rho", 0.0, RHO_SHOWN, 4)
-    rho = Measure("rho", _column(shown, "rho"), _words(shown, "rho", Kind.RATIO))
+    rho = Measure("rho", plot.values_of(shown, "rho"), _words(shown, "rho", Kind.RATIO))
     note = f"{_FAIR}{_of_many('tenants that were owed and had the most', len(shown), len(report.rows))}"
     had = _hours("had", shown, "had_gpu_seconds", 0)
     owed = _hours("owed", shown, "owed_gpu_seconds", 1)
@@ -55,7 +55,7 @@ def _fairness(report: Report) -> str:
     names = [str(row["tenant"]) for row in shown]
 
     def measure(name: str, key: str, place: int) -> Measure:
-        return Measure(name, _column(shown, key), _words(shown, key, Kind.RATIO), place)
+        return Measure(name, plot.values_of(shown, key), _words(shown, key, Kind.RATIO), place)
 
     parts = [
         measure("jobs with sharing loss", "ltgf_job_loss_fraction", 0),
@@ -64,8 +64,9 @@ def _fairness(report: Report) -> str:
     ]
     waits = [measure("mean", "latency_ratio_mean", 0), measure("worst", "latency_ratio_max", 1)]
     note = (
-        "Which part of a tenant's jobs lost by sharing, or ended later than with an equal part of the cluster; in "
-        "which part of the hours with demand it had less than its share."
+        "Sharing loss: the part of a tenant's jobs that had less than they were owed. Unfair FTF: the part that "
+        "ended later than with an equal part of the cluster. Unfair hours: the part of the hours with demand in "
+        "which the tenant had less than its share."
         f"{_of_many('tenants with the most jobs', len(shown), len(report.rows))}"
     )
     most = _most(np.concatenate([one.values for one in waits]))
@@ -80,7 +81,7 @@ def _largest(rows: Sequence[Row], *keys: str) -> list[Row]:
     """The rows with the most of these keys in all, as many as can be drawn, in their own order."""
     if len(rows) <= MOST_BARS:
         return list(rows)
-    sizes = np.sum([np.nan_to_num(_column(rows, key)) for key in keys], axis=0)
+    sizes = np.sum([np.nan_to_num(plot.values_of(rows, key)) for key in keys], axis=0)
     return [rows[row] for row in sorted(np.argsort(-sizes, kind="stable")[:MOST_BARS].tolist())]
 
 
@@ -89,7 +90,7 @@ def _of_many(which: str, shown: int, count: int) -> str:
 
 
 def _hours(name: str, rows: Sequence[Row], key: str, place: int) -> Measure:
-    return Measure(name, _column(rows, key) / 3600, _words(rows, key, Kind.GPU_HOURS), place)
+    return Measure(name, plot.values_of(rows, key) / 3600, _words(rows, key, Kind.GPU_HOURS), place)
 
 
 def _hours_axis(*values: Numbers) -> Axis:
@@ -104,8 +105,10 @@ def _jobs(report: Report) -> str:
     if not over:
         return page.section("Ended jobs", "No job ended in this period.")
     tenants = [str(row["tenant"]) for row in over]
-    seconds, rho = _column(over, "end") - _column(over, "submit"), _column(over, "rho")
-    note = f"Each curve shows which part of the {len(over)} jobs that ended lies at most there. {_FAIR}"
+    seconds, rho = plot.values_of(over, "end") - plot.values_of(over, "submit"), plot.values_of(over, "rho")
+    note = (
+        f"A curve shows, for each value, the part of the {len(over)} ended jobs with no more than it. {_FAIR}"
+    )
     note += _most_jobs(Counter(tenants))
     figures = page.side_by_side(
         _cumulative(
@@ -127,8 +130,8 @@ def _waits(report: Report) -> str:
         return page.section("Waits", "No job ended in this period.")
     tenants, waited = [tenant for tenant, _ in pairs], np.array([seconds for _, seconds in pairs])
     note = (
-        f"Each curve shows which part of the {len(pairs)} jobs that ended waited at most that long, pre-empted "
-        f"time included; jobs that never waited lie at the left end.{_most_jobs(Counter(tenants))}"
+        f"A curve shows, for each time, the part of the {len(pairs)} ended jobs that waited no longer, pre-empted "
+        f"time included. Jobs that never waited are counted at its left end.{_most_jobs(Counter(tenants))}"
     )
     axis = plot.logarithmic("waited, log", waited, seconds=True)
     figures = page.side_by_side(
@@ -139,10 +142,10 @@ def _waits(report: Report) -> str:
 
 
 def _percentiles(shown: Sequence[Row]) -> str:
-    most = _most(_column(shown, "wait_p95_seconds"))
+    most = _most(plot.values_of(shown, "wait_p95_seconds"))
     unit, seconds = next((pair for pair in _UNITS if most <= 120 * pair[1]), _UNITS[-1])
     measures = [
-        Measure(name, _column(shown, key) / seconds, _words(shown, key, Kind.SECONDS), place)
+        Measure(name, plot.values_of(shown, key) / seconds, _words(shown, key, Kind.SECONDS), place)
         for place, (name, key) in enumerate((("median", "wait_p50_seconds"), ("p95", "wait_p95_seconds")))
     ]
     names = [str(row["tenant"]) for row in shown]
@@ -232,7 +235,7 @@ def _leases(report: Report) -> str:
     ways = [way for way, _ in counts.most_common()]
     number = np.array([counts[way] for way in ways], dtype=np.float64)
     ended = bars(
-        "How leases ended",
+        "Ends of leases",
         ways,
         [Measure("leases", number, [f"{counts[way]}" for way in ways])],
         plot.linear("leases", 0.0, _most(number), 4),
@@ -246,17 +249,13 @@ def _leases(report: Report) -> str:
 
 
 def _held(whole: Sequence[Row]) -> str:
-    held = _column(whole, "end") - _column(whole, "start")
+    held = plot.values_of(whole, "end") - plot.values_of(whole, "start")
     axis = plot.logarithmic("from start to end, log", held, seconds=True)
     tenants = [str(row["tenant"]) for row in whole]
-    return _cumulative("How long a lease was held", tenants, held, axis, of_what="leases that ended")
+    return _cumulative("Time that leases were held", tenants, held, axis, of_what="leases that ended")
 
 
 # -- values ---------------------------------------------------------------------------------------------------
-
-
-def _column(rows: Sequence[Row], key: str) -> Numbers:
-    return np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=np.float64)
 
 
 def _words(rows: Sequence[Row], key: str, kind: Kind) -> list[str]:

@@ -53,7 +53,11 @@ def history_of(source: JournalReader, period: Period) -> JobStories:
     standing = source.latest()
     live = live_of(standing, period)
     events = list(source.events(period.start, period.end, kinds=KINDS))
-    ended = {event.key: _submit(event) for event in events if event.kind == EventKind.FINISHED}
+    ended = {
+        event.key: float(event.detail.get("submit", event.time))
+        for event in events
+        if event.kind == EventKind.FINISHED
+    }
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
     stories = tell([*earlier, *events])
     chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
@@ -87,10 +91,6 @@ def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]
     """The events of these jobs before the period began."""
     early = {key: submit for key, submit in submits.items() if submit < period.start}
     return source.events(min(early.values()), period.start, kinds=KINDS, keys=early) if early else ()
-
-
-def _submit(finished: Event) -> float:
-    return float(finished.detail.get("submit", finished.time))
 
 
 def _from_ledger(key: int, job: Live) -> Story:

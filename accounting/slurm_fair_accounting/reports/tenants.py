@@ -12,7 +12,6 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, EventKind, Standing
-from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting.reports.history import live_of
 from slurm_fair_accounting.reports.jobs import with_rho
 from slurm_fair_accounting.reports.weighed import marked
@@ -164,11 +163,10 @@ def _at(source: JournalReader, standing: Standing | None, time: float) -> Accoun
         columns = (table.weight, table.had, table.owed_demand, table.owed_quota)
         rows = zip(table.names, *(column.tolist() for column in columns), strict=True)
         return {name: Account(*row) for name, *row in rows}
-    return {moment.tenant: _account(moment) for moment in source.moments(time, time)}
-
-
-def _account(moment: TenantMoment) -> Account:
-    return Account(moment.weight, moment.had, moment.owed_demand, moment.owed_quota)
+    return {
+        moment.tenant: Account(moment.weight, moment.had, moment.owed_demand, moment.owed_quota)
+        for moment in source.moments(time, time)
+    }
 
 
 def _of_jobs(ended: Iterable[Event]) -> Accounts:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from slurm_fair.model import Event, EventKind
+from slurm_fair.model import EventKind
 from slurm_fair_accounting.reports.history import live_of, newest_known
 from slurm_fair_accounting.source.period import Period, days
 from slurm_fair_accounting.source.source import JournalReader
@@ -57,7 +57,8 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     begun = {event.key for event in events if event.kind in (EventKind.STOPPED, EventKind.FINISHED)}
     earlier = source.events(end=period.start, kinds=(EventKind.SUBMITTED, EventKind.STARTED), keys=begun)
     newest = newest_known(source, standing, period.start)
-    stories = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
+    last_starts = {(event.key, event.kind): event for event in earlier}.values()
+    stories = tell(sorted([*last_starts, *events], key=lambda event: event.time))
     seen = {event.key for event in events}
     silent = [
         Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])
@@ -68,8 +69,3 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
         if choice.takes(story.tenant, story.user):
             for start, end in story.runs:
                 yield story, start, newest if end is None else end
-
-
-def _last_starts(earlier: Iterator[Event]) -> list[Event]:
-    """The newest start of each job before the period, and the word of its submission with it."""
-    return list({(event.key, event.kind): event for event in earlier}.values())

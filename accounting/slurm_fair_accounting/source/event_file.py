@@ -10,7 +10,7 @@ from pathlib import Path
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event, Standing
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting.source.event_reading import read_line
 from slurm_fair_accounting.source.one_run import CheckedLine, fault_of, put_in_order
 

@@ -11,7 +11,7 @@ from slurm_fair.ledger.charging.advance import BY_WEIGHT
 from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.ids import parse_label
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting.source.export import ACCOUNT, HEAD, NUMBERS
 
 Line: TypeAlias = Event | TenantMoment

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model import Event, EventKind, Ledger, label
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting.source.source import JournalReader
 
 ACCOUNT = "account"

@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from slurm_fair.model import Event, EventKind, label
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting.source.export import ACCOUNT
 
 # In this order things happen to one job at one instant; a file in another order than that of time has lost it.
-_TURNS = (
+_ORDER = (
     EventKind.CAPACITY,
     EventKind.SUBMITTED,
     EventKind.REVOKED,
@@ -29,13 +29,12 @@ _TURNS = (
     EventKind.RENEWED,
     EventKind.TAKEN_BACK,
 )
-_TURN: dict[str, int] = {kind: turn for turn, kind in enumerate(_TURNS)}
+_PLACE: dict[str, int] = {kind: place for place, kind in enumerate(_ORDER)}
 # What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
 # left the scope and came back is told of again.
 _ONCE = (EventKind.GRANTED, EventKind.RENEWED, EventKind.REVOKED, EventKind.STAYS, EventKind.FINISHED)
-_ALONE = (
-    "exclusive_seconds"  # who tells it at an end is a simulation or a recorded past: there is no other end
-)
+# Who tells it at an end is a simulation or a recorded past: there is no other end.
+_ALONE = "exclusive_seconds"
 _LEAST_LOSS = 3600.0  # GPU-seconds of a quota, which only grows
 # Accounts of all tenants are written at least once in an hour in which anything happens.
 _LONGEST_SILENCE = 7200.0
@@ -51,11 +50,11 @@ class CheckedLine(NamedTuple):
 def put_in_order(lines: list[CheckedLine]) -> None:
     """Sort a file that is out of order by time, and a job's events of one instant as they must have happened."""
     if any(after.what.time < before.what.time for before, after in pairwise(lines)):
-        lines.sort(key=lambda line: (line.what.time, *_turn(line.what)))
+        lines.sort(key=lambda line: (line.what.time, *_place(line.what)))
 
 
-def _turn(what: Event | TenantMoment) -> tuple[int, int]:
-    return (what.key, _TURN.get(what.kind, len(_TURN))) if isinstance(what, Event) else (0, 0)
+def _place(what: Event | TenantMoment) -> tuple[int, int]:
+    return (what.key, _PLACE.get(what.kind, len(_PLACE))) if isinstance(what, Event) else (0, 0)
 
 
 def fault_of(lines: Sequence[CheckedLine]) -> str:

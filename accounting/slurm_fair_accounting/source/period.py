@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slurm_fair.errors import InputError
+from slurm_fair.slurm_text.durations import UNIT_SECONDS
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _HOURS = {"midnight": 0, "noon": 12, "fika": 15, "teatime": 16}
 _NOW = re.compile(r"now(?:([+-])(\d{1,9})(second|minute|hour|day|week)?s?)?")
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?\s*(?P<half>am|pm)?"
@@ -43,7 +43,7 @@ def parse_when(text: str, now: float) -> float:
     today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
     if relative := _NOW.fullmatch(word):
         sign, count, unit = relative.groups()
-        return now + int(f"{sign or '+'}{count or 0}") * _UNITS[unit or "second"]
+        return now + int(f"{sign or '+'}{count or 0}") * UNIT_SECONDS[unit or "second"]
     if word in ("today", "tomorrow"):
         return (today + timedelta(days=word == "tomorrow")).timestamp()
     if word in _HOURS:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from slurm_fair.model import Event, Standing
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 
 
 class JournalReader(Protocol):

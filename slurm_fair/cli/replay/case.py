@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import numpy as np
@@ -16,13 +16,12 @@ from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import (
-    ASKED_FOR,
     Case,
+    CaseOptions,
     gpu_weights_for,
+    jobs_wanted,
     machines_of,
     weights_of,
-    without_failed,
-    without_too_large,
 )
 from slurm_fair.cli.simulate.costs import KnownCosts, known_costs, measured_at
 from slurm_fair.cli.simulate.options import CostOptions
@@ -33,7 +32,6 @@ from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.sim.past import Jobs, jobs_of, less_costs
 from slurm_fair.sim.scenario import Costs, Scenario
-from slurm_fair.sim.world.load import refuse_impossible
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Fault, Machines, Reading, Trace
 from slurm_fair_accounting.source.period import Period, choose
@@ -175,29 +173,7 @@ def _of_file(path: Path, skip_bad: bool) -> PastSource:
     return PastSource("sacct", path, jobs, saved.until, saved.past.left_out, bad=saved.bad)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """The options on machines, tenants and jobs, as written."""
-
-    gpus: int | None
-    gpus_per_node: int | None
-    cluster: Path | None
-    weights: str | None
-    failed: str
-    too_large: str
-    undeclared: Literal["actual", "unknown"]
-    gpu_weights: Mapping[str, float] | None = None
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that are read, none of which may be written over."""
-        named = self.weights not in (None, "shares", "equal", *ASKED_FOR)
-        return [
-            path for path in (self.cluster, Path(str(self.weights)) if named else None) if path is not None
-        ]
-
-
-def case_of(past: KnownPast, wish: ReplayOptions) -> tuple[Case, list[str]]:
+def case_of(past: KnownPast, wish: CaseOptions) -> tuple[Case, list[str]]:
     """The scenario, and what is to be said about its machines."""
     source = past.source
     reading = Reading(source.jobs.trace, source.bad)
@@ -205,38 +181,31 @@ def case_of(past: KnownPast, wish: ReplayOptions) -> tuple[Case, list[str]]:
 
 
 def case_of_reading(
-    name: Path, reading: Reading, wish: ReplayOptions, costs: Costs, live: LiveSite | None
+    name: Path, reading: Reading, wish: CaseOptions, costs: Costs, live: LiveSite | None
 ) -> tuple[Case, list[str]]:
     """The same of jobs that are a trace already."""
     machines, mixed = _machines(wish, live)
     trace = reading.trace
-    if (
-        wish.gpus is not None
-    ):  # GPUs all alike: types and nodes that jobs asked for elsewhere mean nothing here
+    if wish.gpus is not None:  # all alike: types and nodes that jobs asked for elsewhere mean nothing here
         anywhere = np.zeros(len(trace), dtype=np.int64)
         trace = trace.with_columns(gpu_type=anywhere - 1, gpu_types=(), node_count=anywhere)
-    trace, failed = without_failed(trace) if wish.failed == "drop" else (trace, 0)
-    large: tuple[str, ...] = ()
-    if wish.too_large == "drop":
-        trace, large = without_too_large(trace, machines)
-    else:
-        refuse_impossible(trace, machines)
+    trace, failed, large = jobs_wanted(trace, machines, wish)
     named = wish.weights or ("equal" if live is None else "shares")
     scenario = Scenario(
         trace, machines, costs, _weights(named, trace, live), undeclared=wish.undeclared,
-        gpu_weights=_gpu_weights(wish, machines, live),
+        claims=wish.claims, gpu_weights=_gpu_weights(wish, machines, live),
     )  # fmt: skip
     nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"
     return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
 
 
-def _machines(wish: ReplayOptions, live: LiveSite | None) -> tuple[Machines, tuple[str, ...]]:
+def _machines(wish: CaseOptions, live: LiveSite | None) -> tuple[Machines, tuple[str, ...]]:
     if live is not None and wish.gpus is None and wish.gpus_per_node is None and wish.cluster is None:
         return live.machines()
     return machines_of(wish.gpus, wish.gpus_per_node, wish.cluster), ()
 
 
-def _gpu_weights(wish: ReplayOptions, machines: Machines, live: LiveSite | None) -> GpuWeights:
+def _gpu_weights(wish: CaseOptions, machines: Machines, live: LiveSite | None) -> GpuWeights:
     """The given weights, else the site's own for its own past on GPU types that it knows."""
     if wish.gpu_weights is not None or live is None:
         return gpu_weights_for(wish.gpu_weights, machines)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
-from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_known_past
+from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, case_of, read_known_past
 from slurm_fair.cli.simulate.bar import progress
-from slurm_fair.cli.simulate.case import Case
-from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
-from slurm_fair.cli.simulate.one_run import FinishedRun, Grant, SimulationOrder
+from slurm_fair.cli.simulate.case import Case, CaseOptions
+from slurm_fair.cli.simulate.files import Outputs, ResultFiles
+from slurm_fair.cli.simulate.one_run import FinishedRun, Grant
 from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
@@ -41,49 +39,28 @@ from slurm_fair.cli.simulate.options import (
 )
 from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
 from slurm_fair.cli.simulate.runs import warn_of_costs
+from slurm_fair.cli.simulate.setups import PolicySetup, policies_of, settings_of, setups_of
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
-from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
-from slurm_fair.trace.files import write_with
+from slurm_fair.sim.past import RECORDED, nodes_of_runs, recorded_result
 
 # What accounting cannot know of the past, or makes no sense for it.
 _NOT_RECORDED = (
-    "decision_p50_s", "decision_p95_s", "decision_max_s", "looks", "wall_s", "cpu_s", "peak_rss_mb", "lease_s",
-    "interval_s", "aligned",
+    "decision_p50_s", "decision_p95_s", "decision_max_s", "looks", "plans_weighed", "plans_proven",
+    "plans_solved", "plans_improved", "plans_gap_mean", "plans_solved_s", "wall_s", "cpu_s", "peak_rss_mb",
+    "lease_s", "interval_s", "aligned",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The files to write, and the place of each until it gets its name."""
-
-    jobs: dict[str, Path]  # by policy
-    events: dict[str, Path]
-    html: Path | None
 
 
 @click.command()
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file instead of slurmdbd.")
-@with_options(
-    POLICIES,
-    MACHINES,
-    WEIGHTS,
-    GPU_WEIGHTS,
-    PAST_COUNTED,
-    PAST_JOB_SHARE,
-    TERM,
-    LEASES,
-    COSTS,
-    JOBS,
-    RUN,
-    FILES,
-)
+@with_options(POLICIES, MACHINES, WEIGHTS, GPU_WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
+@with_options(TERM, LEASES, COSTS, JOBS, RUN, FILES)
 @JSON
 @click.pass_context
 def replay(context: click.Context, /, policies: str, as_json: bool, **options: Any) -> None:
@@ -94,33 +71,36 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     is what accounting cannot know. --jobs-out and --events-out write a file for each: jobs.csv is
     jobs.astraea.csv and jobs.recorded.csv. docs/schema/replay.json has the keys of --json.
     """
-    names, wish, origin = policies_of(policies), part(ReplayOptions, options), part(Origin, options)
+    names, wish, origin = policies_of(policies), part(CaseOptions, options), part(Origin, options)
     run, leases = part(RunOptions, options), part(LeaseOptions, options)
     _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
-        files = _claim(outputs, names, part(FileOptions, options), run.html)
+        files = ResultFiles.claimed(outputs, part(FileOptions, options), run.html, (RECORDED, *names))
         past = read_known_past(context, origin, part(CostOptions, options), time.time(), load_in_work=True)
         ledger = leases.ledger(past.ledger)
-        turns = turns_of(names, leases, run, past.known.costs.checkpoint, ledger)
+        setups = setups_of(names, leases, run, past.known.costs.checkpoint, ledger)
         case, about_nodes = case_of(past, wish)
-        where = bool(files.jobs) or files.html is not None
-        orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
+        orders = files.orders(case, setups)
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             runs = run_repeated(orders, run.repeat, run.workers, beat)
         dones = [some[0] for some in runs]  # files and notes are of the first run
         really = _recorded(past.source, case, ledger)
         _warn_of_size(case, really)
-        simulated = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
-        rows = [_row(past.source, case, turns[0], really), *simulated]
+        simulated = [merged(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
+        rows = [_row(past.source, case, setups[0], really), *simulated]
         below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes(), *notes_of(case, dones)]
-        words = [lead_of(case)[0], past.known.words, "", *below]
-        _write(files, case, past.source.jobs, [really, *dones], rows, [line for line in words if line])
+        lead = [lead_of(case)[0], past.known.words]
+        files.write(case, [really, *dones], rows, [*lead, *below])
+        if RECORDED in files.events:
+            from slurm_fair.cli.replay.events import write_recorded  # only who wants events pays for it
+
+            write_recorded(files.events[RECORDED], case, past.source.jobs, really)
         outputs.commit()
     if as_json:
         click.echo(json.dumps(_document(past, case, run, rows), allow_nan=False))
     else:
-        _print(rows, words)
+        print_comparison(rows, lead, below)
 
 
 def _document(past: KnownPast, case: Case, run: RunOptions, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -135,15 +115,6 @@ def _check(names: Sequence[str], origin: Origin, run: RunOptions) -> None:
     origin.check()
     if RECORDED in names:
         raise InputError(f"--policy {RECORDED}: what really happened is always shown: leave it out")
-
-
-def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
-    """Print what was replayed, the table below it, and the notes below the table."""
-    at = words.index("")
-    click.echo("\n".join(words[:at]) + "\n")
-    print_comparison(rows)
-    for line in words[at + 1 :]:
-        click.echo(line)
 
 
 def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> FinishedRun:
@@ -167,49 +138,13 @@ def _warn_of_size(case: Case, really: FinishedRun) -> None:
         )
 
 
-def _row(source: PastSource, case: Case, turn: PolicyTurn, really: FinishedRun) -> dict[str, Any]:
+def _row(source: PastSource, case: Case, setup: PolicySetup, really: FinishedRun) -> dict[str, Any]:
     """The recorded metrics by their JSON keys; None for what accounting cannot know."""
     jobs = set(map(str, case.scenario.trace.job_id.tolist()))
     return {
-        **row_of(turn, really),
+        **row_of(setup, really),
         **dict.fromkeys(_NOT_RECORDED),
         "settings": {},
         "repeated": None,
         "jobs_not_ended": len(jobs.intersection(source.jobs.cut)),
     }
-
-
-# -- files ----------------------------------------------------------------------------------------------------
-
-
-def _claim(outputs: Outputs, names: Sequence[str], wanted: FileOptions, html: Path | None) -> _Files:
-    """Refused now rather than after the work."""
-    jobs, events = wanted.jobs_out, wanted.events_out
-    if events is not None and events.suffix == ".gz":
-        raise InputError(f"{events}: events are written plain: take .gz off its name")
-    everyone = (RECORDED, *names)
-    return _Files(
-        outputs.claim_each(jobs, everyone, many=True) if jobs else {},
-        outputs.claim_each(events, everyone, many=True) if events else {},
-        outputs.claim(html) if html else None,
-    )
-
-
-def _write(
-    files: _Files, case: Case, jobs: Jobs, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]],
-    words: Sequence[str],
-) -> None:  # fmt: skip
-    columns = columns_to_write(case.scenario.trace) if files.jobs else {}
-    for done in dones:
-        path = files.jobs.get(done.result.policy)
-        if path is not None:
-            write_jobs(path, case.scenario.trace, columns, done)
-    if RECORDED in files.events:
-        from slurm_fair.cli.replay.events import write_recorded  # only who wants events pays for it
-
-        write_recorded(files.events[RECORDED], case, jobs, dones[0])
-    if files.html is not None:
-        from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
-
-        whole = page_of(case, dones, rows, words)
-        write_with(files.html, lambda text: text.writelines([whole]))

@@ -16,7 +16,7 @@ from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model import Event, EventKind
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair.sim.past import Jobs
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.trace.files import write_with
@@ -131,8 +131,11 @@ def _moments(really: FinishedRun) -> Iterator[TenantMoment]:
         held = Steps.of(runs.start[mine], runs.end[mine], runs.weighed_gpus[mine])
         weight, quota = float(result.weight[tenant]), quotas[tenant]
         columns = (
-            held.integral(since, times), quota.integral(since, times), demand.least(quota).integral(since, times),
-            held.at(times), demand.at(times),
-        )  # fmt: skip
+            held.integral(since, times),
+            quota.integral(since, times),
+            demand.least(quota).integral(since, times),
+            held.at(times),
+            demand.at(times),
+        )
         for time, *account in zip(times.tolist(), *(column.tolist() for column in columns), strict=True):
             yield TenantMoment(time, name, weight, *account)

@@ -15,7 +15,8 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
 from slurm_fair.model.speeds import USUAL_EXPONENT
-from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+from slurm_fair.sim.claims import RunTimeClaims
+from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario, Speeds
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
     Fault,
@@ -44,7 +45,7 @@ ASKED_FOR = ("demand", "requested")  # weights by the GPU time or the GPUs that 
 
 @dataclass(frozen=True, slots=True)
 class CaseOptions:
-    """Options that say what is simulated, beside the trace and what a change of hands costs."""
+    """Options that say what is simulated, beside the jobs and what a change of hands costs."""
 
     rounds: Literal["conserving", "gavel"] = "conserving"
     gpus: int | None = None
@@ -54,7 +55,7 @@ class CaseOptions:
     throughputs_source: str | None = None
     regimes: Path | None = None
     outages: Path | None = None
-    weights: str = "equal"
+    weights: str | None = None  # None = the site's own for its past, else equal
     failed: str = "keep"
     too_large: str = "refuse"
     until: float | None = None
@@ -63,11 +64,20 @@ class CaseOptions:
     report_share: ReportShare = "demand"
     gpu_weights: Mapping[str, float] | None = None
     elastic_exponent: float = USUAL_EXPONENT
+    speeds: Speeds = "known"
+    progress: Literal["reported", "silent"] = "reported"
+    declared_error: float = 1.0
+    seed: int = 0  # of the errors of declarations
+
+    @property
+    def claims(self) -> RunTimeClaims:
+        """The claims of users and jobs."""
+        return RunTimeClaims(self.progress, self.declared_error, self.seed)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read."""
-        weights = None if self.weights in ("equal", *ASKED_FOR) else Path(self.weights)
+        weights = None if self.weights in (None, "equal", "shares", *ASKED_FOR) else Path(self.weights)
         named = (weights, self.cluster, self.throughputs, self.regimes, self.outages)
         return tuple(path for path in named if path is not None)
 
@@ -152,6 +162,9 @@ class Case:
             "outages": len(scenario.outages),
             "jobs_elastic": int((scenario.trace.choice_set >= 0).sum()),
             "elastic_exponent": scenario.elastic_exponent,
+            **({"speeds": scenario.speeds} if scenario.speeds != "known" else {}),
+            "progress": scenario.claims.progress,
+            "declared_error": scenario.claims.declared_error,
             "seed": seed,
             "repeat": repeat,
         }
@@ -162,24 +175,26 @@ def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Readi
     machines = machines_of(given.gpus, given.gpus_per_node, given.cluster)
     rates = _rates_of(given.throughputs, given.throughputs_source)
     reading = read_trace(path, skip_bad=given.skip_bad, throughputs=rates)
-    trace, dropped = without_failed(reading.trace) if given.failed == "drop" else (reading.trace, 0)
-    trace, large = fitting(trace, machines, rates, drop=given.too_large == "drop")
+    trace, dropped, large = jobs_wanted(reading.trace, machines, given, rates)
+    weights = given.weights or "equal"
     scenario = Scenario(
         trace=trace,
         machines=machines,
         costs=costs,
-        weights=weights_of(given.weights, trace),
+        weights=weights_of(weights, trace),
         regimes=_regimes_of(given.regimes, trace, reading) if given.regimes else {},
         throughputs=rates,
         outages=read_outages(given.outages, machines) if given.outages else (),
         rounds=given.rounds,
         until_s=math.inf if given.until is None else given.until,
         undeclared=given.undeclared,
+        claims=given.claims,
         report_share=given.report_share,
         gpu_weights=gpu_weights_for(given.gpu_weights, machines),
         elastic_exponent=given.elastic_exponent,
+        speeds=given.speeds,
     )
-    return Case(scenario, path, len(reading.bad), dropped, large, given.weights), reading
+    return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
 
 
 def gpu_weights_for(given: Mapping[str, float] | None, machines: Machines) -> GpuWeights:
@@ -219,32 +234,24 @@ def _regimes_of(path: Path, trace: Trace, reading: Reading) -> dict[str, JobRegi
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
-def without_failed(trace: Trace) -> tuple[Trace, int]:
-    """The jobs that ended well, or had not ended; and how many others there were."""
-    bad = np.isin(trace.status, BAD_ENDS)
-    return _kept(trace, ~bad, "every job of it was cancelled, failed or ran out of time: use --failed keep")
-
-
-def fitting(
-    trace: Trace, machines: Machines, throughputs: Throughputs | None = None, *, drop: bool
-) -> tuple[Trace, tuple[str, ...]]:
-    """The jobs that the machines could run; the others are refused, or dropped and named."""
-    if drop:
-        return without_too_large(trace, machines, throughputs)
-    refuse_impossible(trace, machines, throughputs)
-    return trace, ()
-
-
-def without_too_large(
-    trace: Trace, machines: Machines, throughputs: Throughputs | None = None
-) -> tuple[Trace, tuple[str, ...]]:
-    """The jobs that the machines could run, and the names of the others."""
+def jobs_wanted(
+    trace: Trace, machines: Machines, given: CaseOptions, throughputs: Throughputs | None = None
+) -> tuple[Trace, int, tuple[str, ...]]:
+    """The jobs that are simulated, how many that did not end well are left out, and the names of the too large."""
+    failed = 0
+    if given.failed == "drop":
+        well = ~np.isin(trace.status, BAD_ENDS)
+        nobody = "every job of it was cancelled, failed or ran out of time: use --failed keep"
+        trace, failed = _kept(trace, well, nobody)
+    if given.too_large != "drop":
+        refuse_impossible(trace, machines, throughputs)
+        return trace, failed, ()
     rows = impossible(trace, machines, throughputs)
     fits = np.ones(len(trace), dtype=bool)
     fits[rows] = False
     why = missing_types(trace, machines) or "give more"
     kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: {why}")
-    return kept, tuple(map(str, trace.job_id[rows].tolist()))
+    return kept, failed, tuple(map(str, trace.job_id[rows].tolist()))
 
 
 def _kept(trace: Trace, wanted: Bools, nobody: str) -> tuple[Trace, int]:

@@ -101,8 +101,11 @@ def known_costs(
     words = f"saving costs {saving}, {starting}coming back {returning}"
     if delay:
         words += f", a requeue is delayed by {delay:g} s"
-    unsure = [name for name, source in (("--checkpoint-cost", checkpoint_from), ("--restart-cost", restart_from))
-              if source == "assumed"]  # fmt: skip
+    unsure = [
+        name
+        for name, source in (("--checkpoint-cost", checkpoint_from), ("--restart-cost", restart_from))
+        if source == "assumed"
+    ]
     if unsure:
         words += f"; set {' and '.join(unsure)} to your jobs' own"
     return KnownCosts(

@@ -5,74 +5,95 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from slurm_fair.cli.simulate import one_run
-from slurm_fair.cli.simulate.one_run import Beat, FinishedRun, SimulationOrder
+from slurm_fair.cli.simulate.one_run import Beat
 from slurm_fair.errors import SlurmFairError
 
 
-class Crew:
-    """Processes, so many at a time; when one fails or we are stopped, all of them end."""
+class Named(Protocol):
+    """Something to simulate; it travels to a process as it is."""
 
-    def __init__(self, orders: Sequence[SimulationOrder], workers: int, beat: Beat) -> None:
+    @property
+    def name(self) -> str:
+        """The name in progress lines and errors."""
+
+
+_Order = TypeVar("_Order", bound=Named)
+_Result = TypeVar("_Result")
+Work = Callable[[_Order, Beat], _Result]  # a function of a module: processes find it by its name
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEnd(Generic[_Result]):
+    """The end of one order: its place among all, and its result or what went wrong."""
+
+    at: int
+    result: _Result | None
+    problem: SlurmFairError | None = None
+
+
+class Crew(Generic[_Order, _Result]):
+    """Processes, so many at a time; when we are stopped, all of them end."""
+
+    def __init__(
+        self, orders: Sequence[_Order], most: int, work: Work[_Order, _Result], beat: Beat, option: str
+    ) -> None:
         self._ahead = list(enumerate(orders))[::-1]
-        self._workers, self._beat = workers, beat
-        self._done: dict[int, FinishedRun] = {}
+        self._most, self._work, self._beat = most, work, beat
+        self._option = option  # that says how many processes there are
         self._running: dict[Connection, tuple[int, str, BaseProcess]] = {}
 
-    def run(self) -> list[FinishedRun]:
-        """Run every simulation; the results in the order of the orders."""
+    def ends(self) -> Generator[OrderEnd[_Result], None, None]:
+        """Run every order, and say of each that it has ended; a process that dies takes no other along."""
         try:
             while self._ahead or self._running:
-                while self._ahead and len(self._running) < self._workers:
+                while self._ahead and len(self._running) < self._most:
                     self._start(*self._ahead.pop())
                 for pipe in wait(list(self._running)):
-                    if isinstance(pipe, Connection):
-                        self._hear(pipe)
+                    if isinstance(pipe, Connection) and (end := self._hear(pipe)) is not None:
+                        yield end
         finally:
             for pipe, (_, _, process) in self._running.items():
                 if process.pid is not None:
                     process.kill()
                     process.join()
                 pipe.close()
-        return [self._done[at] for at in sorted(self._done)]
 
-    def _start(self, at: int, order: SimulationOrder) -> None:
+    def _start(self, at: int, order: _Order) -> None:
         # A fresh interpreter: nothing of ours (threads of a progress bar, open files) is taken along.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(theirs, order), daemon=True)
+        process = context.Process(target=_live, args=(theirs, order, self._work), daemon=True)
         self._running[ours] = (at, order.name, process)
         with _interruption_later():
             process.start()
         theirs.close()
 
-    def _hear(self, pipe: Connection) -> None:
-        at, policy, process = self._running[pipe]
+    def _hear(self, pipe: Connection) -> OrderEnd[_Result] | None:
+        at, name, process = self._running[pipe]
         try:
             word, value = pipe.recv()
         except EOFError:
-            process.join()
-            why = (
-                "was there memory enough? try fewer --workers" if (process.exitcode or 0) < 0 else "see above"
-            )
-            raise SlurmFairError(
-                f"policy {policy}: its process ended with code {process.exitcode} before it was done: {why}"
-            ) from None
+            word, value = "failed", None
         if word == "beat":
-            self._beat(policy, *value)
-            return
+            self._beat(name, *value)
+            return None
         process.join()
         pipe.close()
         del self._running[pipe]
         if word == "failed":
-            raise value
-        self._done[at] = value
+            return OrderEnd(at, None, value or self._died(name, process.exitcode or 0))
+        return OrderEnd(at, value)
+
+    def _died(self, name: str, code: int) -> SlurmFairError:
+        why = f"was there memory enough? try fewer {self._option}" if code < 0 else "see above"
+        return SlurmFairError(f"policy {name}: its process ended with code {code} before it was done: {why}")
 
 
 @contextlib.contextmanager
@@ -95,7 +116,7 @@ def _interruption_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _work(pipe: Connection, order: SimulationOrder) -> None:
+def _live(pipe: Connection, order: _Order, work: Work[_Order, _Result]) -> None:
     """The life of a process; when nobody listens any more, its next beat ends it."""
 
     def say(word: str, value: Any) -> None:
@@ -103,7 +124,7 @@ def _work(pipe: Connection, order: SimulationOrder) -> None:
 
     with contextlib.suppress(BrokenPipeError):
         try:
-            done = one_run.run_one(order, lambda policy, ended, seconds: say("beat", (ended, seconds)))
+            done = work(order, lambda policy, ended, seconds: say("beat", (ended, seconds)))
         except SlurmFairError as problem:
             say("failed", type(problem)(str(problem)))
         else:

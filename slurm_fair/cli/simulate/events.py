@@ -11,12 +11,12 @@ from typing import Any, Self
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Event, EventKind, Standing, TickRecord
 from slurm_fair.model.ids import TASK_BITS
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair.output import open_anew, write_text
 from slurm_fair.sim.result import truth_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.load import population
-from slurm_fair.store.tenant_samples import moments_of
+from slurm_fair.store.tenant_moments import moments_of
 from slurm_fair.trace.status import BAD_ENDS, End
 from slurm_fair_accounting.source.export import account_line, event_line
 
@@ -102,10 +102,5 @@ class EventsOut:
 
     def _put_in_order(self) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-        lines.sort(key=_time_of)
+        lines.sort(key=lambda line: json.loads(line)["time"])
         write_text(self._path, "".join(lines))
-
-
-def _time_of(line: str) -> float:
-    found: float = json.loads(line)["time"]
-    return found

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.cli.simulate.one_run import FinishedRun
+from slurm_fair.cli.simulate.case import Case
+from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
+from slurm_fair.cli.simulate.options import FileOptions
+from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_with
-from slurm_fair.trace.write import columns_of
+from slurm_fair.trace.write import columns_of, write_rows
 from slurm_fair_accounting.drawing.page_file import claim, refuse_no_file, settle
 
 JOB_COLUMNS = (
@@ -76,6 +79,49 @@ def of_policy(path: Path, policy: str, many: bool) -> Path:
     return path.with_name(f"{path.name.removesuffix(ending)}.{policy}{ending}")
 
 
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files to write, and the place of each until it gets its name."""
+
+    jobs: Mapping[str, Path]  # by policy
+    events: Mapping[str, Path]
+    html: Path | None
+
+    @classmethod
+    def claimed(cls, outputs: Outputs, wanted: FileOptions, html: Path | None, names: Sequence[str]) -> Self:
+        """Claim each file. One that cannot be written is refused now rather than after the work."""
+        jobs, events, many = wanted.jobs_out, wanted.events_out, len(names) > 1
+        if events is not None and events.suffix == ".gz":
+            raise InputError(f"{events}: events are written plain: take .gz off its name")
+        return cls(
+            outputs.claim_each(jobs, names, many) if jobs is not None else {},
+            outputs.claim_each(events, names, many) if events is not None else {},
+            outputs.claim(html) if html is not None else None,
+        )
+
+    def orders(self, case: Case, setups: Sequence[PolicySetup]) -> list[SimulationOrder]:
+        """The simulations, which write their events themselves."""
+        where = bool(self.jobs) or self.html is not None
+        return [
+            SimulationOrder(case.scenario, setup, self.events.get(setup.policy), where) for setup in setups
+        ]
+
+    def write(
+        self, case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]], words: Sequence[str]
+    ) -> None:
+        """Write the jobs of each policy, and the page."""
+        columns = columns_to_write(case.scenario.trace) if self.jobs else {}
+        for done in dones:
+            path = self.jobs.get(done.result.policy)
+            if path is not None:
+                write_jobs(path, case.scenario.trace, columns, done)
+        if self.html is not None:
+            from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
+
+            whole = page_of(case, dones, rows, words)
+            write_with(self.html, lambda text: text.writelines([whole]))
+
+
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
@@ -83,18 +129,12 @@ def write_jobs(path: Path, trace: Trace, trace_columns: dict[str, list[str]], do
     """One row a job of the trace, in its order: its own columns and what became of it."""
     columns = list(trace_columns.values()) + _fates(trace, done)
     header = [*trace_columns, *JOB_COLUMNS]
-    write_with(path, lambda text: _rows(text, header, zip(*columns, strict=True)))
+    write_with(path, lambda text: write_rows(text, header, zip(*columns, strict=True)))
 
 
 def columns_to_write(trace: Trace) -> dict[str, list[str]]:
     """The trace's own columns as text; one that has the name of an outcome gives way to it."""
     return {name: column for name, column in columns_of(trace).items() if name not in JOB_COLUMNS}
-
-
-def _rows(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
 
 
 def _fates(trace: Trace, done: FinishedRun) -> list[list[str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from slurm_fair.cli.base import find_config
 from slurm_fair.config import load
-from slurm_fair.lease_settings import AUTO, LeaseSection
+from slurm_fair.lease_settings import LeaseSection
 from slurm_fair.sim.run import USUAL_INTERVAL
 
 
@@ -41,18 +41,3 @@ def _of_the_settings() -> Looks:
     if "interval" not in tomllib.loads(path.read_text()).get("lease", {}):
         return Looks()
     return _following(lease) if lease.follows_changes else Looks(lease.longest_interval)
-
-
-def interval_of(seconds: click.ParamType[float]) -> click.ParamType[float | str]:
-    """An option's type: seconds, or the word that makes looks follow changes."""
-
-    class Interval(click.ParamType[float | str]):
-        name = "S"
-
-        def convert(
-            self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-        ) -> float | str:
-            """The number that was written, or that word."""
-            return AUTO if value == AUTO else seconds.convert(value, param, ctx)
-
-    return Interval()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from slurm_fair.cli.simulate.turns import PolicyTurn
+from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.drive import Simulation
@@ -52,7 +52,7 @@ class SimulationOrder:
     """Everything that one simulation needs to know; it travels to a process as it is."""
 
     scenario: Scenario
-    turn: PolicyTurn
+    setup: PolicySetup
     events_to: Path | None = None
     keeps_grants: bool = False  # only a chart and a list of jobs say where leases lay
     label: str = ""  # what it is called while it runs; its policy where nothing is said
@@ -60,7 +60,7 @@ class SimulationOrder:
     @property
     def name(self) -> str:
         """The name of the run in progress lines and errors."""
-        return self.label or self.turn.policy
+        return self.label or self.setup.policy
 
 
 class _Ear:
@@ -103,7 +103,7 @@ def run_one(order: SimulationOrder, beat: Beat) -> FinishedRun:
         # Only who wants the events waits for the journal's code.
         from slurm_fair.cli.simulate.events import EventsOut
 
-        epoch = epoch_for(order.turn.rules().terms.term)
+        epoch = epoch_for(order.setup.rules().terms.term)
         with EventsOut(order.events_to, order.scenario, epoch) as events:
             return _run(order, beat, events)
 
@@ -120,9 +120,10 @@ def _cycles_looked_for_seldom() -> Iterator[None]:
 
 
 def _run(order: SimulationOrder, beat: Beat, events: EventsOut | None) -> FinishedRun:
-    rules = order.turn.rules()
+    rules = order.setup.rules()
     ear = _Ear(order.keeps_grants, events)
     wants = EVERYTHING if events is not None else {Want.LEASE_EVENTS} if order.keeps_grants else ()
     listen = ear if wants else None
-    result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=listen, wants=wants)
+    pulse, looks = _Pulse(order.name, beat), order.setup.looks()
+    result = simulate(order.scenario, rules, watch=pulse, listen=listen, wants=wants, looks=looks)
     return FinishedRun(result, tuple(ear.grants))

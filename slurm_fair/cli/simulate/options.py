@@ -7,14 +7,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
 from slurm_fair.cli.durations import seconds_in
-from slurm_fair.cli.simulate.looks import interval_of
+from slurm_fair.cli.written import Written
+from slurm_fair.errors import InputError
+from slurm_fair.lease_settings import AUTO
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.model.gpu_weight import fault_in
+from slurm_fair.policy.registry import DEFAULT_POLICY
+from slurm_fair.sim.claims import MOST_ERROR
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
@@ -26,25 +30,58 @@ _Part = TypeVar("_Part")
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], now-2weeks, today"
 
 
-class Seconds(click.ParamType[float]):
-    """Seconds of 0 or more, up to a century; no less than a millisecond where nothing makes no sense."""
+def _seconds(text: str) -> float:
+    """Seconds of 0 or more, up to a century."""
+    seconds = seconds_in(text)
+    if not math.isfinite(seconds) or seconds < 0:
+        raise click.BadParameter(f"{text!r} is no number of seconds of 0 or more")
+    if seconds > CENTURY:
+        raise click.BadParameter(f"{text!r} is more than a hundred years ({CENTURY:.0f} s)")
+    return seconds
 
-    name = "S"
 
-    def __init__(self, above_zero: bool = False) -> None:
-        self._above_zero = above_zero
+def seconds_above_zero(text: str) -> float:
+    """Seconds from a millisecond on, for what cannot take no time."""
+    seconds = seconds_in(text)
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise click.BadParameter(f"{text!r} is no number of seconds above 0")
+    if seconds < LEAST_SECONDS:
+        raise click.BadParameter(f"{text!r} is shorter than a millisecond ({LEAST_SECONDS:g})")
+    return _seconds(text)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number of seconds in the text of an option."""
-        seconds = seconds_in(str(value))
-        if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
-            least = "above 0" if self._above_zero else "of 0 or more"
-            self.fail(f"{value!r} is no number of seconds {least}", param, ctx)
-        if self._above_zero and seconds < LEAST_SECONDS:
-            self.fail(f"{value!r} is shorter than a millisecond ({LEAST_SECONDS:g})", param, ctx)
-        if seconds > CENTURY:
-            self.fail(f"{value!r} is more than a hundred years ({CENTURY:.0f} s)", param, ctx)
-        return seconds
+
+def _error_factor(text: str) -> float:
+    """A factor of 1 or more, by which something may be off both ways."""
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 1.0 <= factor <= MOST_ERROR:
+        raise click.BadParameter(f"{text!r} is no factor from 1 to {MOST_ERROR:g}")
+    return factor
+
+
+def _type_weights(text: str) -> dict[str, float]:
+    """The weight of each GPU type, as `a100=1,v100=0.5`, in the order in which they were written."""
+    found: dict[str, float] = {}
+    for part_ in text.split(","):
+        kind, equals, number = (piece.strip() for piece in part_.partition("="))
+        if not equals or kind in found:
+            why = "is there twice" if kind in found else "is no weight"
+            raise click.BadParameter(f"{part_!r} {why}: write such as a100=1,v100=0.5")
+        try:
+            found[kind] = float(number)
+        except ValueError:
+            raise click.BadParameter(f"{part_!r} is no weight: write such as a100=1,v100=0.5") from None
+    if wrong := fault_in(found):
+        raise click.BadParameter(wrong)
+    return found
+
+
+SECONDS = Written("S", _seconds)
+SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
+SECONDS_OR_NEVER = Written("S|never", lambda text: math.inf if text == "never" else _seconds(text))
+INTERVAL: Written[float | str] = Written("S", lambda text: AUTO if text == AUTO else seconds_above_zero(text))
 
 
 class Part(click.FloatRange):
@@ -59,40 +96,6 @@ class Part(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not in the range {self._describe_range()}.", param, ctx)
         return number
-
-
-class SecondsOrNever(Seconds):
-    """A number of seconds, or the word `never`."""
-
-    name = "S|never"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds that were written; inf = never."""
-        return math.inf if value in ("never", math.inf) else super().convert(value, param, ctx)
-
-
-class TypeWeights(click.ParamType[dict[str, float]]):
-    """Weights of GPU types, as `a100=1,v100=0.5`."""
-
-    name = "TYPE=W[,TYPE=W...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, float]:
-        """The number of each GPU type, in the order in which they were written."""
-        found: dict[str, float] = {}
-        for part_ in str(value).split(","):
-            kind, equals, text = (piece.strip() for piece in part_.partition("="))
-            if not equals or kind in found:
-                why = "is there twice" if kind in found else "is no weight"
-                self.fail(f"{part_!r} {why}: write such as a100=1,v100=0.5", param, ctx)
-            try:
-                found[kind] = float(text)
-            except ValueError:
-                self.fail(f"{part_!r} is no weight: write such as a100=1,v100=0.5", param, ctx)
-        if wrong := fault_in(found):
-            self.fail(wrong, param, ctx)
-        return found
 
 
 PERIOD = (
@@ -117,7 +120,7 @@ POLICIES = (
     click.option(
         "--policy",
         "policies",
-        default="astraea",
+        default=DEFAULT_POLICY,
         show_default=True,
         metavar="A[,B...]",
         help="The policies to compare, separated by commas.",
@@ -126,50 +129,63 @@ POLICIES = (
 TERM = (
     click.option(
         "--lease",
-        type=Seconds(above_zero=True),
+        type=SECONDS_ABOVE_ZERO,
         help="Length of a lease, in seconds; the policy's own, else 900.",
     ),
 )
 COSTS = (
     click.option(
-        "--checkpoint-cost", type=Seconds(), help="Seconds that a job takes to save once it is asked."
+        "--checkpoint-cost", type=SECONDS, help="Seconds that a job takes to save once it is asked."
     ),
-    click.option("--start-cost", type=Seconds(), help="Seconds from any start until the job makes progress."),
+    click.option("--start-cost", type=SECONDS, help="Seconds from any start until the job makes progress."),
     click.option(
         "--restart-cost",
-        type=Seconds(),
+        type=SECONDS,
         help="Seconds more from a resumed start until the job makes progress.",
     ),
     click.option(
         "--requeue-delay",
-        type=Seconds(),
+        type=SECONDS,
         help="Seconds before Slurm starts a requeued job again; 0 unless given.",
     ),
 )
 LEASES = (
     click.option(
         "--interval",
-        type=interval_of(Seconds(above_zero=True)),
+        type=INTERVAL,
         metavar="S|auto",
         help=f"Seconds between two looks, {USUAL_INTERVAL:g} unless given; auto: a look when something changes.",
+    ),
+    click.option(
+        "--pace",
+        type=click.Choice(["events", "daemon"]),
+        default="events",
+        show_default=True,
+        help="events: looks when something could change; daemon: as the daemon has them, more of them while jobs "
+        "change places, and with --interval auto when it hears of a change.",
+    ),
+    click.option(
+        "--look-cost",
+        type=SECONDS,
+        help="Seconds that each look takes, with --pace daemon; 0 unless given.",
     ),
     click.option(
         "--align",
         type=click.Choice(["rolling", "aligned"]),
         show_default="rolling",
-        help="Whether each lease ends at a time of its own, or all end together.",
+        help="rolling: each lease ends at a time of its own; aligned: all end together.",
     ),
     click.option(
         "--reserve-after",
-        type=SecondsOrNever(),
+        type=SECONDS_OR_NEVER,
         help="Rolling leases: how long a gang that stands first and fits nowhere waits until nodes are set aside "
         "for it; the length of a lease unless given.",
     ),
     click.option(
         "--half-life",
-        type=Seconds(),
-        help="Seconds after which what a tenant had and was owed counts half when tenants are compared; 0 = never "
-        "(the site's own for its past, else 0).",
+        type=SECONDS,
+        help="When tenants are compared, GPU time that they had and were owed so long ago counts half; 0 = it "
+        "always counts whole. Unless given: 0, and for the site's own past the site's own.",
     ),
 )
 JOBS = (
@@ -178,34 +194,54 @@ JOBS = (
         type=click.Choice(["keep", "drop"]),
         default="keep",
         show_default=True,
-        help="Whether jobs that failed, were cancelled or timed out are simulated.",
+        help="keep: jobs that failed, were cancelled or timed out are simulated too; drop: they are left out.",
     ),
     click.option(
         "--too-large",
         type=click.Choice(["refuse", "drop"]),
         default="refuse",
         show_default=True,
-        help="Whether jobs that the cluster could never run end the command or are left out.",
+        help="refuse: jobs that the cluster could never run end the command; drop: they are left out.",
     ),
     click.option(
         "--undeclared",
         type=click.Choice(["actual", "unknown"]),
         default="actual",
         show_default=True,
-        help="What policies are told of the run time of jobs without a declared one or a time limit.",
+        help="Run time that policies are told of jobs without a declared one or a time limit.",
     ),
     click.option("--skip-bad", is_flag=True, help="Leave bad rows out, count and list them."),
+    click.option(
+        "--progress",
+        type=click.Choice(["reported", "silent"]),
+        default="reported",
+        show_default=True,
+        help="silent: jobs have a declared run time and never report how far they are.",
+    ),
+    click.option(
+        "--declared-error",
+        type=Written("FACTOR", _error_factor),
+        default=1.0,
+        show_default=True,
+        metavar="FACTOR",
+        help="Declared run times are off by factors drawn from a lognormal distribution: its logarithm has the "
+        "standard deviation ln FACTOR.",
+    ),
 )
-RUN = (
+MOST_REPEATS = 10_000  # a spread is known long before, and all results are kept until the last one
+SETTINGS = (
     click.option(
         "--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="Set one setting of one policy."
     ),
+)
+RUN = (
+    *SETTINGS,
     click.option(
         "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the policies' dice."
     ),
     click.option(
         "--repeat",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_REPEATS),
         default=1,
         show_default=True,
         help="Runs of each simulation, each with another phase of the looks and other delays of submissions.",
@@ -235,7 +271,7 @@ FILES = (
         help="Write the simulated events, for `report --from`.",
     ),
 )
-_SHARE_WORDS = "max-min: of a tenant's share, what small jobs cannot use is owed to their siblings."
+_SHARE_WORDS = "max-min: of a tenant's share, what small jobs cannot use is owed to its other jobs."
 _SHARES = click.Choice(["proportional", "max-min"])
 JOB_SHARE = (
     click.option("--job-share", type=_SHARES, default="proportional", show_default=True, help=_SHARE_WORDS),
@@ -248,7 +284,7 @@ PAST_JOB_SHARE = (
         help=_SHARE_WORDS,
     ),
 )
-_COUNTED_WORDS = "Who counts in quotas: tenants from their first job on, or all from the beginning."
+_COUNTED_WORDS = "Tenants that count in quotas: each from its first job on, or all from the beginning."
 _COUNTED = click.Choice(["seen", "all"])
 COUNTED = (click.option("--counted", type=_COUNTED, default="seen", show_default=True, help=_COUNTED_WORDS),)
 PAST_COUNTED = (
@@ -271,9 +307,9 @@ WEIGHTS = (
 GPU_WEIGHTS = (
     click.option(
         "--gpu-weights",
-        type=TypeWeights(),
-        help="What a GPU of each type counts in charges and quotas, such as a100=1,v100=0.5; 1 where nothing is "
-        "said (for the site's own past, the site's own).",
+        type=Written("TYPE=W[,TYPE=W...]", _type_weights),
+        help="Weight of a GPU of each type in charges and quotas, such as a100=1,v100=0.5; 1 for a type not "
+        "named (for the site's own past, the site's own).",
     ),
 )
 
@@ -311,6 +347,18 @@ class LeaseOptions:
     job_share: JobShare | None
     counted: Counted | None
     lease: float | None = None
+    pace: Literal["events", "daemon"] = "events"
+    look_cost: float | None = None
+
+    def look_seconds(self, *, gavel_rounds: bool) -> float | None:
+        """Seconds of a look at the daemon's pace; None at that of events."""
+        if self.pace == "events":
+            if self.look_cost is not None:
+                raise InputError("--look-cost: looks take time only at the daemon's pace: add --pace daemon")
+            return None
+        if gavel_rounds:
+            raise InputError("--rounds gavel looks only where a round ends: leave --pace out")
+        return self.look_cost or 0.0
 
     def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
         """The settings of the ledger; what is not said is the site's own, where there is one."""

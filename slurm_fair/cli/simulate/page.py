@@ -34,7 +34,9 @@ def page_of(case: Case, dones: Sequence[FinishedRun], rows: Sequence[Row], lead:
     sections = [
         page.section("Comparison", "The best value of each row is marked.", _comparison(rows)),
         page.section(
-            "Jobs", "Each curve shows which part of the ended jobs took at most that long.", *_jobs(results)
+            "Jobs",
+            "A curve shows, for each time, the part of the jobs that took no longer.",
+            *_jobs(results),
         ),
         page.section(
             "Cluster",
@@ -225,7 +227,7 @@ def _gantt_section(case: Case, dones: Sequence[FinishedRun]) -> str:
     if gpus > MOST_GPUS:
         return page.section(
             "GPUs",
-            f"Who held which GPU is drawn for clusters of up to {MOST_GPUS} GPUs; this one has {gpus}.",
+            f"Single GPUs are not drawn: the cluster has {gpus}, and the picture holds {MOST_GPUS}.",
         )
-    note = "Who held which GPU; a bar is a run, its colour is its tenant's."
+    note = "The runs on each GPU: a bar is a run, and its colour is its tenant's."
     return page.section("GPUs", note, *(gantt_of(case, done) for done in dones))

@@ -12,7 +12,9 @@ import numpy as np
 
 from slurm_fair.cli.simulate.one_run import Beat, FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.runs import run_all
+from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.sim.repeat import shaken
+from slurm_fair.sim.scenario import Scenario
 
 Row = Mapping[str, Any]
 
@@ -30,12 +32,11 @@ def run_repeated(
 
 
 def _repeats(order: SimulationOrder, repeat: int) -> list[SimulationOrder]:
-    interval, seed = order.turn.rules().terms.interval, order.turn.seed
     return [order] + [
         replace(
             order,
-            scenario=shaken(order.scenario, interval, np.random.default_rng([seed, number])),
-            turn=replace(order.turn, seed=seed + number),
+            scenario=scenario_of_run(order.scenario, order.setup, number),
+            setup=replace(order.setup, seed=order.setup.seed + number),
             events_to=None,
             keeps_grants=False,
         )
@@ -43,13 +44,21 @@ def _repeats(order: SimulationOrder, repeat: int) -> list[SimulationOrder]:
     ]
 
 
+def scenario_of_run(scenario: Scenario, setup: PolicySetup, number: int) -> Scenario:
+    """The scenario of one of several runs: 0 is as it is, the others are shaken."""
+    if not number:
+        return scenario
+    drawn = replace(scenario, claims=scenario.claims.again(number))
+    return shaken(drawn, setup.rules().terms.interval, np.random.default_rng([setup.seed, number]))
+
+
 def merged(runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str, Any]]) -> dict[str, Any]:
     """The row of the first run, and what all runs came to."""
     rows = [row_of(run) for run in runs]
-    return {**rows[0], "repeated": _repeated(rows) if len(rows) > 1 else None}
+    return {**rows[0], "repeated": over_runs(rows) if len(rows) > 1 else None}
 
 
-def _repeated(rows: Sequence[Row]) -> dict[str, Any]:
+def over_runs(rows: Sequence[Row]) -> dict[str, Any]:
     """Mean and standard deviation of each number, for JSON; null where a run has none."""
     numbers = [key for key, value in rows[0].items() if _is_number(value)]
     columns = {key: [row[key] for row in rows] for key in numbers}
@@ -57,7 +66,7 @@ def _repeated(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "runs": len(rows),
         "mean": {key: fmean(known[key]) if key in known else None for key in numbers},
-        "spread": {key: stdev(known[key]) if key in known else None for key in numbers},
+        "spread": {key: stdev(known[key]) if key in known and len(rows) > 1 else None for key in numbers},
     }
 
 

@@ -20,6 +20,8 @@ BEST, ALIKE = "*", "="
 _WIDTH = 100
 _GAP = 2
 
+_plain, _seconds, _megabytes = "{:.2f}".format, "{:.1f} s".format, "{:.0f} MiB".format
+
 
 class Better(Enum):
     """The better direction of a column's values, if there is one."""
@@ -31,10 +33,6 @@ class Better(Enum):
 
 def _part(value: float) -> str:
     return f"{100 * value:.1f} %"
-
-
-def _plain(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def _count(value: float) -> str:
@@ -52,14 +50,6 @@ def _hours(value: float) -> str:
 
 def _milliseconds(value: float) -> str:
     return f"{1000 * value:.2f} ms"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f} s"
-
-
-def _megabytes(value: float) -> str:
-    return f"{value:.0f} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +118,31 @@ GROUPS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
         ),
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit that fits a metric: its name, what one of the JSON document counts in it, and the usual decimals."""
+
+    name: str
+    factor: float
+    decimals: int
+
+
+_UNITS: dict[Callable[[float], str], Unit] = {
+    duration: Unit("h", 1 / 3600, 2),
+    _part: Unit("%", 100, 1),
+    _count: Unit("", 1, 0),
+    _hours: Unit("h", 1 / 3600, 1),
+    _milliseconds: Unit("ms", 1000, 2),
+    _seconds: Unit("s", 1, 1),
+    _megabytes: Unit("MiB", 1, 0),
+}
+
+
+def unit_of(metric: Metric) -> Unit:
+    """The unit in which many values of a metric stand below each other or along an axis."""
+    return _UNITS.get(metric.text, Unit("", 1, 2))
 
 
 def metrics() -> Iterator[Metric]:
@@ -208,8 +223,9 @@ def _marked(text: str, sign: str, width: int, bold: Callable[[str], str]) -> str
     return padded[: len(padded) - len(text)] + bold(text + BEST)
 
 
-def print_comparison(rows: Sequence[Row]) -> None:
-    """Print to standard output; emphasis only on a terminal that wants it."""
+def print_comparison(rows: Sequence[Row], lead: Sequence[str], notes: Sequence[str]) -> None:
+    """Print the table between lead and notes to standard output; emphasis only on a terminal that wants it."""
+    click.echo("\n".join(lead) + "\n")
     terminal = on_terminal(sys.stdout)
     styled = terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if terminal else _WIDTH
@@ -219,3 +235,5 @@ def print_comparison(rows: Sequence[Row]) -> None:
         click.echo(f"\n{BEST} best of these policies")
         if any(row.get("repeated") for row in rows):
             click.echo(f"{ALIKE} no difference: less lies between these than runs of one of them differ")
+    for line in notes:
+        click.echo(line)

@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.one_run import FinishedRun
-from slurm_fair.cli.simulate.turns import PolicyTurn, makeshift_of, usual_lease
+from slurm_fair.cli.simulate.setups import PolicySetup, makeshift_of, usual_lease
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.sim.world.speed import notes_on_speeds
@@ -18,20 +18,21 @@ from slurm_fair.sim.world.speed import notes_on_speeds
 _MOST_NAMED = 3
 
 
-def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
+def row_of(setup: PolicySetup, done: FinishedRun) -> dict[str, Any]:
     """One policy's metrics by their JSON keys."""
-    terms, result = turn.rules().terms, done.result
+    terms, result = setup.rules().terms, done.result
     return {
         **result.to_dict(),
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
         **({"interval_min_s": terms.interval_min} if terms.follows_changes else {}),
+        **({} if setup.look_seconds is None else {"look_cost_s": setup.look_seconds}),
         "aligned": terms.aligned,
-        "counted": turn.ledger.counted,
-        "half_life_s": turn.ledger.half_life_seconds,
-        "job_share": turn.ledger.job_share,
-        "settings": dict(turn.settings),
-        "jobs_not_ended": _unfinished(done),
+        "counted": setup.ledger.counted,
+        "half_life_s": setup.ledger.half_life_seconds,
+        "job_share": setup.ledger.job_share,
+        "settings": dict(setup.settings),
+        "jobs_not_ended": int((~done.result.outcomes.over).sum()),
         "tenants": _tenants(result.accounts),
     }
 
@@ -50,11 +51,6 @@ def _tenants(accounts: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]
             names, had.tolist(), owed.tolist(), rho_for_reports(had, owed).tolist(), strict=True
         )
     ]
-
-
-def _unfinished(done: FinishedRun) -> int:
-    """Jobs that were submitted and did not end."""
-    return int((~done.result.outcomes.over).sum())
 
 
 def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]], repeat: int = 1) -> dict[str, Any]:
@@ -120,12 +116,27 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
 
 
 def _declared_notes(case: Case, policies: Sequence[str]) -> list[str]:
-    """Notes on run times that nobody declared: if policies were told the true ones, or what they assumed."""
+    """Notes on run times as policies were told them: silent, wrong, or by nobody and what was assumed."""
+    claims, wrong = case.scenario.claims, list[str]()
+    if claims.silent:
+        wrong.append("no job reported its progress (--progress silent)")
+    if claims.declared_error != 1.0:
+        error = f"{claims.declared_error:g}"
+        wrong.append(
+            f"declared run times were wrong by lognormal factors, sigma ln {error} (--declared-error {error})"
+        )
+    return wrong + _undeclared_notes(case, policies)
+
+
+def _undeclared_notes(case: Case, policies: Sequence[str]) -> list[str]:
     if not case.undeclared:
         return []
     whose = f"{many(case.undeclared, 'job')} without declared_s"
     if case.scenario.undeclared == "actual":
-        return [f"{whose}: policies were told the true run time (--undeclared unknown tells them nothing)"]
+        error = "" if case.scenario.claims.declared_error == 1.0 else ", made wrong like the others"
+        return [
+            f"{whose}: policies were told the true run time{error} (--undeclared unknown tells them nothing)"
+        ]
     makeshifts = ((name, makeshift_of(name)) for name in policies)
     return [
         f"{whose}: policies were told nothing of the run time",

@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
-from slurm_fair.cli.replay.case import Origin, ReplayOptions
+from slurm_fair.cli.replay.case import Origin
 from slurm_fair.cli.simulate.bar import progress
-from slurm_fair.cli.simulate.case import Case
+from slurm_fair.cli.simulate.case import Case, CaseOptions
 from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
@@ -40,46 +39,36 @@ from slurm_fair.cli.simulate.options import (
     with_options,
 )
 from slurm_fair.cli.simulate.repeats import merged, run_repeated
+from slurm_fair.cli.simulate.setups import PolicySetup, policies_of, settings_of, setups_of
 from slurm_fair.cli.simulate.text import row_of
-from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of
 from slurm_fair.cli.tune.text import TuneAnswer, trials_of
+from slurm_fair.cli.written import Written, each_once
 from slurm_fair.errors import InputError
 from slurm_fair.model import NEVER_ENDS_SECONDS
+from slurm_fair.policy.registry import DEFAULT_POLICY
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
 from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.files import write_with
 
 
-class Terms(click.ParamType[tuple[float, ...]]):
-    """Lease terms with commas between them."""
-
-    name = "S[,S...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """The terms in ascending order, each once."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            terms = sorted(float(term) for term in value.split(","))
-        except ValueError:
-            terms = [math.nan]
-        if not all(math.isfinite(term) and term > 0 for term in terms):
-            self.fail(f"{value!r} is no list of seconds above 0: write 60,300,900", param, ctx)
-        if terms[0] < LEAST_SECONDS or terms[-1] > CENTURY:
-            self.fail(
-                f"{value!r} is not within a millisecond and a hundred years ({CENTURY:.0f} s)", param, ctx
-            )
-        if terms[-1] >= NEVER_ENDS_SECONDS:
-            self.fail(f"{terms[-1]:g}: leases of ten years never end: give shorter ones", param, ctx)
-        twice = next((term for term, after in pairwise(terms) if term == after), None)
-        if twice is not None:
-            self.fail(f"{value!r}: {twice:g} is there twice: keep one of them", param, ctx)
-        return tuple(terms)
+def _terms(text: str) -> tuple[float, ...]:
+    """Lease terms in ascending order, each once."""
+    try:
+        terms = sorted(float(term) for term in text.split(","))
+    except ValueError:
+        terms = [math.nan]
+    if not all(math.isfinite(term) and term > 0 for term in terms):
+        raise click.BadParameter(f"{text!r} is no list of seconds above 0: write 60,300,900")
+    if terms[0] < LEAST_SECONDS or terms[-1] > CENTURY:
+        raise click.BadParameter(
+            f"{text!r} is not within a millisecond and a hundred years ({CENTURY:.0f} s)"
+        )
+    if terms[-1] >= NEVER_ENDS_SECONDS:
+        raise click.BadParameter(f"{terms[-1]:g}: leases of ten years never end: give shorter ones")
+    return each_once(text, terms)
 
 
 def _part(name: str, usual: float, words: str) -> Callable[[Any], Any]:
@@ -89,10 +78,22 @@ def _part(name: str, usual: float, words: str) -> Callable[[Any], Any]:
 
 _USUAL = Tolerances()
 TOLERANCES = (
-    _part("--job-tolerance", _USUAL.jobs, "Jobs with sharing loss, above the best term."),
-    _part("--tenant-tolerance", _USUAL.tenant_hours, "Unfair tenant hours, above the best term."),
-    _part("--jct-tolerance", _USUAL.jct, "Mean JCT above the best term, as a part of it."),
-    _part("--overhead-limit", _USUAL.overhead, "GPU time that a term may cost, as a part of it."),
+    _part(
+        "--job-tolerance",
+        _USUAL.jobs,
+        "Part of the jobs that may lose more than under the best term.",
+    ),
+    _part(
+        "--tenant-tolerance",
+        _USUAL.tenant_hours,
+        "Part of the tenant hours that may be unfair beyond the best term.",
+    ),
+    _part(
+        "--jct-tolerance",
+        _USUAL.jct,
+        "Part by which the mean JCT may exceed that of the best term.",
+    ),
+    _part("--overhead-limit", _USUAL.overhead, "Part of the GPU time that a term may cost at most."),
 )
 
 
@@ -103,14 +104,14 @@ TOLERANCES = (
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file of `sacct --parsable2`.")
 @click.option(
     "--policy",
-    default="astraea",
+    default=DEFAULT_POLICY,
     show_default=True,
     metavar="NAME",
     help="The policy that hands out the leases.",
 )
 @click.option(
     "--terms",
-    type=Terms(),
+    type=Written("S[,S...]", _terms),
     default=DEFAULT_TERMS,
     show_default=",".join(f"{term:g}" for term in DEFAULT_TERMS),
     help="Lease terms to try.",
@@ -118,7 +119,12 @@ TOLERANCES = (
 @with_options(TOLERANCES)
 @with_options(MACHINES, WEIGHTS, GPU_WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
-@click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
+@click.option(
+    "--regimes",
+    type=FILE,
+    metavar="FILE",
+    help="With TRACE: a file of the instants at which jobs change their batch size.",
+)
 @with_options(LEASES, COSTS, JOBS, RUN)
 @JSON
 @click.pass_context
@@ -132,7 +138,7 @@ def tune_lease(
     JCT lie within the tolerances of the best of the others; of the good terms the one with the fewest pre-emptions
     is recommended. docs/schema/tune-lease.json has the keys of --json.
     """
-    subject, wish, origin = part(Subject, options), part(ReplayOptions, options), part(Origin, options)
+    subject, wish, origin = part(Subject, options), part(CaseOptions, options), part(Origin, options)
     subject.check()
     origin.check()
     run, leases = part(RunOptions, options), part(LeaseOptions, options)
@@ -143,13 +149,13 @@ def tune_lease(
         ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
         ledger, cost = leases.ledger(ground.ledger), ground.known.costs.checkpoint
-        turns = [
-            turn
+        setups = [
+            setup
             for term in tried
-            for turn in turns_of([policy], replace(leases, lease=term), run, cost, ledger)
+            for setup in setups_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
-        runs = _simulated(ground.case, turns, run)
-        rows = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
+        runs = _simulated(ground.case, setups, run)
+        rows = [merged(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
         trials, dones = trials_of(runs, rows), [some[0] for some in runs]
         advice = advise(trials, limits)
         answer = TuneAnswer(ground, dones, rows, trials, advice, short, limits, run.seed, run.repeat)
@@ -190,11 +196,11 @@ def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], lis
     return tried, [term for term in terms if term <= least]
 
 
-def _simulated(case: Case, turns: Sequence[PolicyTurn], run: RunOptions) -> list[list[FinishedRun]]:
+def _simulated(case: Case, setups: Sequence[PolicySetup], run: RunOptions) -> list[list[FinishedRun]]:
     """One after another, or side by side; the bars are called by their terms."""
-    names = [f"{turn.lease:g} s" for turn in turns]
+    names = [f"{setup.lease:g} s" for setup in setups]
     orders = [
-        SimulationOrder(case.scenario, turn, label=name) for turn, name in zip(turns, names, strict=True)
+        SimulationOrder(case.scenario, setup, label=name) for setup, name in zip(setups, names, strict=True)
     ]
     with progress(names, len(case.scenario.trace)) as beat:
         return run_repeated(orders, run.repeat, run.workers, beat)

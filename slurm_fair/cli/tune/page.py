@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +17,10 @@ _MORE_ROOM = 1.02
 def page_of(answer: TuneAnswer) -> str:
     sections = [
         page.section(
-            "Recommended", answer.recommendation(), _table(answer), *map(_paragraph, answer.notes())
+            "Recommended",
+            answer.recommendation(),
+            _table(answer),
+            *(f"<p>{page.text(words)}</p>" for words in answer.notes()),
         ),
         page.section(
             "Trade-off",
@@ -29,10 +30,6 @@ def page_of(answer: TuneAnswer) -> str:
         ),
     ]
     return page.page(f"Lease terms for {answer.ground.case.trace_path.name}", answer.lead(), sections)
-
-
-def _paragraph(words: str) -> str:
-    return f"<p>{page.text(words)}</p>"
 
 
 def _table(answer: TuneAnswer) -> str:
@@ -61,29 +58,29 @@ def _charts(answer: TuneAnswer) -> list[str]:
 
     return [
         chart(
-            "Fairness: less is better", "%",
+            "Fairness: less is better",
+            "%",
             [
-                ("jobs with sharing loss", 100 * _column(rows, "ltgf_job_loss_fraction")),
-                ("unfair tenant hours", 100 * _column(rows, "ltgf_tenant_unfair_fraction")),
+                ("jobs with sharing loss", 100 * plot.values_of(rows, "ltgf_job_loss_fraction")),
+                ("unfair tenant hours", 100 * plot.values_of(rows, "ltgf_tenant_unfair_fraction")),
             ],
         ),
         chart(
-            "Completion time (JCT)", "hours",
+            "Completion time (JCT)",
+            "hours",
             [
-                ("mean", _column(rows, "jct_mean_s") / 3600),
-                ("p95", _column(rows, "jct_p95_s") / 3600),
+                ("mean", plot.values_of(rows, "jct_mean_s") / 3600),
+                ("p95", plot.values_of(rows, "jct_p95_s") / 3600),
             ],
         ),
         chart(
-            "GPU time lost to checkpoints and restarts", "%",
-            [("lost", 100 * _column(rows, "overhead_fraction"))],
+            "GPU time lost to checkpoints and restarts",
+            "%",
+            [("lost", 100 * plot.values_of(rows, "overhead_fraction"))],
         ),
         chart(
-            "Regret: how far a term lies behind the best one at most, in tolerances", "tolerances",
-            [("regret", _column(rows, "regret"))],
+            "Regret: the largest distance to the best term, in tolerances",
+            "tolerances",
+            [("regret", plot.values_of(rows, "regret"))],
         ),
-    ]  # fmt: skip
-
-
-def _column(rows: Sequence[dict[str, Any]], key: str) -> Floats:
-    return np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=np.float64)
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_known_past
+from slurm_fair.cli.replay.case import Origin, case_of, case_of_reading, read_known_past
 from slurm_fair.cli.replay.saved_file import has_times
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
@@ -47,8 +47,8 @@ class Subject:
 
     @property
     def files(self) -> list[Path]:
-        """Files that are read, none of which may be written over."""
-        return [p for p in (self.trace, self.saved, self.throughputs, self.regimes) if p is not None]
+        """Files of jobs, none of which may be written over."""
+        return [p for p in (self.trace, self.saved) if p is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def ground_of(
     context: click.Context,
     subject: Subject,
     origin: Origin,
-    wish: ReplayOptions,
+    wish: CaseOptions,
     given: CostOptions,
     now: float,
 ) -> Ground:
@@ -74,7 +74,7 @@ def ground_of(
     if subject.trace is not None:
         if origin.start or origin.end:
             raise InputError("a TRACE has no period: leave --start and --end out")
-        return _of_trace(subject, subject.trace, origin.skip_bad, wish, given)
+        return _of_trace(subject.trace, wish, given)
     if subject.saved is not None and not has_times(subject.saved):
         return _of_listing(subject.saved, origin.skip_bad, wish, given)
     past = read_known_past(context, origin, given, now)
@@ -83,23 +83,16 @@ def ground_of(
     return replace(ground, ledger=past.ledger)
 
 
-def _of_trace(
-    subject: Subject, path: Path, skip_bad: bool, wish: ReplayOptions, given: CostOptions
-) -> Ground:
+def _of_trace(path: Path, wish: CaseOptions, given: CostOptions) -> Ground:
     if wish.weights == "shares":
         raise InputError("--weights shares asks Slurm, which a trace is not: give equal, demand or FILE")
     known = known_costs(given)
-    inputs = CaseOptions(
-        gpus=wish.gpus, gpus_per_node=wish.gpus_per_node, cluster=wish.cluster, throughputs=subject.throughputs,
-        regimes=subject.regimes, weights=wish.weights or "equal", failed=wish.failed, too_large=wish.too_large,
-        skip_bad=skip_bad, undeclared=wish.undeclared, gpu_weights=wish.gpu_weights,
-    )  # fmt: skip
-    case, reading = read_case(path, known.costs, inputs)
+    case, reading = read_case(path, known.costs, wish)
     list_bad(path, reading)
     return _bounded(case, known, {"kind": "trace"}, [])
 
 
-def _of_listing(path: Path, skip_bad: bool, wish: ReplayOptions, given: CostOptions) -> Ground:
+def _of_listing(path: Path, skip_bad: bool, wish: CaseOptions, given: CostOptions) -> Ground:
     """A file of sacct that tells how long jobs ran, though not when."""
     reading, known = convert("sacct", path, skip_bad=skip_bad), known_costs(given)
     list_bad(path, reading)

@@ -168,10 +168,6 @@ def _part(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _regret(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
 COLUMNS = (
     TextColumn("Lease s", "lease_s", lambda seconds: f"{seconds:g}"),
     TextColumn("", "mark"),
@@ -181,7 +177,7 @@ COLUMNS = (
     TextColumn("JCT p95", "jct_p95_s", duration),
     TextColumn("Lost GPU time %", "overhead_fraction", _part),
     TextColumn("Pre-emptions", "preemptions", count),
-    TextColumn("Regret", "regret", _regret),
+    TextColumn("Regret", "regret", lambda value: "-" if value is None else f"{value:.1f}"),
 )
 # Columns that stand beside these where each term is simulated several times.
 SPREAD = {

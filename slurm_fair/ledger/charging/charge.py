@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 _FORGET_PART = 1 / 2
 # Queue and accounting may tell of ends that differ by seconds: a run that accounting still has charged is known.
 _EDGE_SECONDS = 60.0
+_OF_JOBS = tuple(field.name for field in fields(JobAccounts))
 
 
 class Charged(NamedTuple):
@@ -41,9 +43,13 @@ class _Shared(NamedTuple):
 
 
 def charge(
-    ledger: Ledger, window: Window, until: float, settings: LedgerSettings, changes: Changes = (),
+    ledger: Ledger,
+    window: Window,
+    until: float,
+    settings: LedgerSettings,
+    changes: Changes = (),
     looked: Sequence[float] = (),
-) -> tuple[Ledger, Charged]:  # fmt: skip
+) -> tuple[Ledger, Charged]:
     """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before.
 
     `changes` are those of the size since then, as far as their instants are known; `looked` are instants of
@@ -58,9 +64,8 @@ def charge(
     owed = _owed(ledger, lives, changing, until, settings, changes)
     last_job = _last_job(ledger, lives, along, changing, until)
     tenants = _tenants_after(ledger.tenants, lives.tenant, had, owed, last_job)
-    if (
-        charged is not runs
-    ):  # one that is new to us has what its runs had, also what its tenant was charged earlier
+    # One that is new to us has what its runs had, also what its tenant was charged earlier.
+    if charged is not runs:
         already = runs.life < met
         had = totals(runs.life, used - charged.charged * already, count)
         charged = charged._replace(charged_seconds=charged.charged_seconds * already)
@@ -215,7 +220,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]
         columns = tuple(column[kept] for column in columns)
-    after = JobAccounts(*columns)
+    after = JobAccounts.unchecked(dict(zip(_OF_JOBS, columns, strict=True)))
     if not window.in_order and any_of(after.key[1:] < after.key[:-1]):
         after = after.take(after.key.argsort(kind="stable"))
     return after

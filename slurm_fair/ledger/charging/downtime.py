@@ -22,7 +22,7 @@ from slurm_fair.ledger.charging.window import (
 from slurm_fair.ledger.charging.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, RunTable
-from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, find, take_or
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,10 @@ def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
     last = np.append(first[1:], len(runs))[: len(first)] - 1
     row = find(ledger.jobs.key, runs.key)
     same = (row >= 0) & (take_or(ledger.jobs.incarnation, row, -1.0) == runs.submit)
-    account = np.full(len(first), -1, dtype=np.int64)
+    account = absent(len(first))
     account[life[same]] = row[same]
-    owner = np.full(
-        len(ledger.jobs), -1, dtype=np.int64
-    )  # of two lives that could be one account's, the later
+    # Of two lives that could be one account's, the later.
+    owner = absent(len(ledger.jobs))
     owner[account[account >= 0]] = np.flatnonzero(account >= 0)
     account[(account >= 0) & (take_or(owner, account, -1) != np.arange(len(first)))] = -1
     return _Chains(runs, life, first, last, account)

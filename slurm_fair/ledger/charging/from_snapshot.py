@@ -14,6 +14,7 @@ from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, 
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import JobAccounts, JobState, JobTable, Ledger
 from slurm_fair.model.columns import (
+    NO_ROWS,
     ZERO,
     Bools,
     Codes,
@@ -26,8 +27,6 @@ from slurm_fair.model.columns import (
     take_or,
 )
 from slurm_fair.model.ids import is_same_job
-
-_NOBODY = np.zeros(0, dtype=np.int64)
 
 
 class _Match(NamedTuple):
@@ -118,7 +117,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
         same = jobs.key[:met] == accounts.key
         same &= jobs.restarts[:met] == accounts.restarts
         same &= jobs.submit[:met] == accounts.incarnation
-        unknown = np.arange(met, rows) if rows > met else _NOBODY
+        unknown = np.arange(met, rows) if rows > met else NO_ROWS
         if all_of(same) and _to_open(ledger, jobs, unknown, settings).size == unknown.size:
             nobody = np.zeros(rows, dtype=bool)
             return _Match(met, None, jobs.key, jobs.submit, jobs.restarts, nobody, nobody, jobs.submit)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from slurm_fair.model import Aside, Placement, Snapshot, Told
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, ranks
 
 
 def with_those_left_alone(snapshot: Snapshot) -> Snapshot:
@@ -30,10 +28,8 @@ def with_those_left_alone(snapshot: Snapshot) -> Snapshot:
 
 
 def _held(snapshot: Snapshot, aside: Aside, order: Ints) -> Placement:
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
     others = aside.held.with_columns(row=aside.held.row + len(snapshot.jobs))
-    return snapshot.held.plus(others).renumber(place)
+    return snapshot.held.plus(others).renumber(ranks(len(order), order))
 
 
 def _told(told: Told, more: int, order: Ints) -> Told:

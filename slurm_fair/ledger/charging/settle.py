@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.timeline import totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, RunTable
-from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, find, take_or
 
 
 def settle(
@@ -81,7 +81,7 @@ def _as_closed(ledger: Ledger, runs: RunTable, tenant_row: Ints) -> ClosedRuns:
 
 def _matches(polled: ClosedRuns, said: ClosedRuns) -> Ints:
     """Row of `polled` that charged each run: the one with its start, else one of its job that overlaps it."""
-    match = np.full(len(said), -1, dtype=np.int64)
+    match = absent(len(said))
     by_key: dict[int, dict[float, int]] = defaultdict(dict)
     there = np.flatnonzero(np.isin(polled.key, said.key) & (polled.start > 0))
     for row, key, start in zip(

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger import formulas
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.columns import NO_ROWS, Bools, Floats, Ints, all_of, any_of, ranks
 
 Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 
-_NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
+_NEVER = np.zeros(0)
 
 
 class ActiveSpans(NamedTuple):
@@ -108,15 +108,15 @@ def _presence(
 ) -> _Steps:
     """A tenant counts while it has an active job and for the memory after it."""
     if settings.everyone_counts:
-        return _Steps(np.ones(cluster.weight.size, dtype=bool), _NOBODY, _NEVER, _NOBODY)
+        return _Steps(np.ones(cluster.weight.size, dtype=bool), NO_ROWS, _NEVER, NO_ROWS)
     memory_seconds = settings.tenant_memory_seconds
     remembered = cluster.last_job + memory_seconds
     always = remembered >= until
     if all_of(always):
-        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
+        return _Steps(always, NO_ROWS, _NEVER, NO_ROWS)
     rows = (~always).take(claims.tenant).nonzero()[0]
     if not len(rows) and not any_of((remembered > since) & ~always):  # who is forgotten stays so
-        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
+        return _Steps(always, NO_ROWS, _NEVER, NO_ROWS)
     some = claims.take(rows)
     spans = (some.since <= since) & (some.until + memory_seconds >= until)
     always[some.tenant[spans]] = True
@@ -179,11 +179,9 @@ def _cuts(who: Ints, when: Floats, steps: _Steps, since: float) -> _Cuts:
         tenant = np.concatenate((tenant, np.tile(everyone[:-1], instants.size)))
         time = np.concatenate((time, np.repeat(instants, tenants)))
     order = np.lexsort((time, tenant))
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
     tenant = tenant[order]
     first = tenant.searchsorted(everyone)
-    return _Cuts(order, place, tenant, time[order], first, first[tenant], instants)
+    return _Cuts(order, ranks(order.size, order), tenant, time[order], first, first[tenant], instants)
 
 
 def _not_along(
@@ -208,7 +206,7 @@ def _uncut(claims: ActiveSpans, cluster: ClusterInWindow, steps: _Steps, seconds
     demand = totals(claims.tenant, claims.gpus, tenants)
     weight_sum = totals(claims.tenant, claims.weight, tenants)
     quota, whole = _steady_quotas(cluster, steps.present), constant(tenants, seconds)
-    return Timeline(True, first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
+    return Timeline(True, first[:-1], whole, demand, weight_sum, quota, first, NO_ROWS, NO_ROWS, NO_ROWS)
 
 
 def _at_start(claims: ActiveSpans, never: Ints, came: Ints, tenants: int) -> tuple[Floats, Floats]:

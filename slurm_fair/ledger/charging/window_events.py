@@ -51,7 +51,7 @@ class Strip(NamedTuple):
         return look[at].tolist(), row[at].tolist()
 
 
-NO_LOOKS = Strip((), JobTable.empty())
+NO_LOOKS = Strip((), JobTable.none())
 
 
 class Became(NamedTuple):

@@ -94,9 +94,9 @@ def loaded_utilization(held: Steps, demand: Steps, capacity: Steps, until: float
 
 
 def mean_fragments(rounds: Mapping[int, int]) -> float:
-    """GPUs left idle by a round's last plan while jobs wait, mean over the rounds in which somebody waits.
+    """GPUs that a plan leaves idle while jobs wait, mean over the plans after which somebody waits.
 
-    `rounds` = how many of them there were, by the number of GPUs that they left idle; 0 where nobody ever waited.
+    `rounds` = how many plans there were, by the number of GPUs that they left idle; 0 where nobody ever waited.
     """
     total = sum(rounds.values())
     return sum(idle * count for idle, count in rounds.items()) / total if total else 0.0

@@ -14,7 +14,7 @@ from slurm_fair.ledger import formulas
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 
 WINDOW_SECONDS = 3600.0
 Numbers = NDArray[np.int64] | NDArray[np.float64]

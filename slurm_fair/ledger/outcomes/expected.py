@@ -6,7 +6,7 @@ from bisect import insort
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, absent
 
 
 def expected_seconds(modelled: Floats, declared: Floats, usual: Floats, limit: Floats) -> Floats:
@@ -54,7 +54,7 @@ def _median(ascending: list[float]) -> float:
 
 def groups_of(user: Ints, name: Ints) -> Ints:
     """One number for each pair of user and job name, as `usual_seconds` wants it; -1 where either is unknown."""
-    group = np.full(len(user), -1, dtype=np.int64)
+    group = absent(len(user))
     known = np.flatnonzero((user >= 0) & (name >= 0))
     pair = user[known] * (int(name.max(initial=0)) + 1) + name[known]
     group[known] = np.unique(pair, return_inverse=True)[1].reshape(-1)

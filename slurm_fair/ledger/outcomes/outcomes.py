@@ -29,7 +29,7 @@ from slurm_fair.ledger.outcomes.event_columns import (
 )
 from slurm_fair.ledger.outcomes.expected import expected_seconds, groups_of, usual_seconds
 from slurm_fair.model import Event, RunTable
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, ranks
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,6 @@ class Outcomes(Columns):
     tenants: tuple[str, ...]
     users: tuple[str, ...]
     until: float  # the instant that the table speaks of: what is not over lives then
-
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
     @classmethod
     def given(
@@ -108,11 +105,6 @@ class Outcomes(Columns):
         order = np.lexsort((submit, key))
         return table if (np.diff(order) == 1).all() else table.take(order)
 
-    @classmethod
-    def from_events(cls, events: Iterable[Event], until: float | None = None) -> Outcomes:
-        """The same table from what happened; see `told`."""
-        return outcomes_of(events, until)[0]
-
     @property
     def over(self) -> Bools:
         """Jobs that have ended."""
@@ -144,16 +136,12 @@ class Runs(Columns):
         """GPUs of each by weight."""
         return self.gpus * self.gpu_weight
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
 
 def only(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
     """These jobs, their runs, and only the tenants that they have."""
     used, tenant = np.unique(outcomes.tenant[rows], return_inverse=True)
     names = tuple(outcomes.tenants[number] for number in used.tolist())
-    place = np.full(len(outcomes), -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
+    place = ranks(len(outcomes), rows)
     mine = runs.take(np.flatnonzero(place[runs.job] >= 0))
     some = outcomes.take(rows).with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names)
     return some, mine.with_columns(job=place[mine.job])
@@ -234,13 +222,13 @@ def outcomes_heard(heard: Heard, until: float | None = None) -> tuple[Outcomes, 
 
 def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
     """The runs of every life, and the lives whose runs we ended, one entry a run."""
-    turns = np.flatnonzero(np.isin(lines.code, (STARTED, STOPPED, FINISHED)))
-    some, mine = lines.take(turns), life[turns]
-    follows = np.zeros(len(turns), dtype=bool)
+    changes = np.flatnonzero(np.isin(lines.code, (STARTED, STOPPED, FINISHED)))
+    some, mine = lines.take(changes), life[changes]
+    follows = np.zeros(len(changes), dtype=bool)
     follows[1:] = mine[1:] == mine[:-1]
     started = some.code == STARTED
-    after_start = follows & np.concatenate([[False], started[:-1]])[: len(turns)]
-    ended = np.flatnonzero(after_start)  # the turn that ends the run which the turn before began
+    after_start = follows & np.concatenate([[False], started[:-1]])[: len(changes)]
+    ended = np.flatnonzero(after_start)  # the change that ends the run which the one before began
     said = np.isfinite(some.start[ended])
     starts = np.where(said, some.start[ended], some.time[ended - 1])
     open_ = np.flatnonzero(started & ~np.append(after_start, False)[1:])
@@ -259,9 +247,9 @@ def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
     # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
     before = np.concatenate([[0], np.cumsum((lines.code == REVOKED) * 1 - (lines.code == STAYS))])
     first = np.searchsorted(life, mine)
-    since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
-    revoked = (some.code == STOPPED) & (before[turns] > before[since])
-    revoked[revoked] = ~_failed(lines, turns[revoked])
+    since = np.where(follows, np.concatenate([[0], changes[:-1]])[: len(changes)], first)
+    revoked = (some.code == STOPPED) & (before[changes] > before[since])
+    revoked[revoked] = ~_failed(lines, changes[revoked])
     return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
 
 
@@ -381,8 +369,7 @@ def _named(number: Ints, words: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
     used, place = np.unique(number, return_inverse=True)
     names = [words[each] for each in used.tolist()]
     order = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.zeros(len(names), dtype=np.int64)
-    rank[order] = np.arange(len(names))
+    rank = ranks(len(names), np.array(order, dtype=np.int64))
     return rank[place.reshape(-1)], tuple(names[at] for at in order)
 
 

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from slurm_fair.model import Blocked, Plan, Verdict
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, ranks
 from slurm_fair.model.placement import slurm_fill
-from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
+from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.orders.ordered import Words
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites, able, enough, suffice
@@ -50,7 +50,7 @@ def backfilled(
 ) -> Plan:
     """The plan for waiting rows in the order of their priority; nobody who runs is stopped."""
     sheet = Draft(view)
-    sheet.because(view.waits, words.waits)
+    sheet.because(view.waiting_rows, words.waits)
     granted: dict[int, Sites] = {}
     if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_in_all:
         granted = _walked(view, order, place, depth, sheet, words)
@@ -98,7 +98,7 @@ class _Walk:
         self.passed: list[int] = []
 
     def go(self, jobs: Ints) -> None:
-        """Start, reserve or pass over each in its turn."""
+        """Start, reserve or pass over each in order."""
         last = int(jobs[-1]) if len(jobs) else -1
         fits: list[bool] = self._shapes.fitting(
             self._pools, self._room.gpus

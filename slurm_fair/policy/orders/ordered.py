@@ -9,8 +9,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
-from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of, ranks
+from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.orders.two_phase import expected_winners
 from slurm_fair.policy.orders.walk import (
@@ -20,7 +20,7 @@ from slurm_fair.policy.orders.walk import (
     Walk,
     contest_of,
     refuse_twice,
-    with_first_turns,
+    with_due_gangs_first,
     with_unlisted,
 )
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
@@ -61,7 +61,7 @@ class OrderOptions(TypedDict, total=False):
     on_type: Ints | None  # the GPU type that each job must have, -1 = any
     move: Bools | None  # jobs that run and are to lie elsewhere
     place: str | Placer  # how a gang is laid over nodes
-    turn: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
+    next_row: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
     score: Floats | Callable[[], Floats] | None  # the numbers that decided, or what works them out
     memory: Mapping[str, Any] | None  # for the next plan
     words: Words  # what is said of each decision
@@ -75,7 +75,7 @@ USUAL: OrderOptions = {
     "on_type": None,
     "move": None,
     "place": CONSOLIDATED,
-    "turn": None,
+    "next_row": None,
     "score": None,
     "memory": None,
     "words": WORDS,
@@ -85,8 +85,8 @@ USUAL: OrderOptions = {
 def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[OrderOptions]) -> Plan:
     """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
 
-    Waiting rows that are not listed wait. A running job whose lease is over is renewed when its turn comes, and
-    evicted only when a job ahead of it takes its GPUs (those not listed come last). For a listed job that is
+    Waiting rows that are not listed wait. A running job whose lease is over is renewed when the walk comes to it,
+    and evicted only when a job ahead of it takes its GPUs (those not listed come last). For a listed job that is
     giving its GPUs back, room is kept. A running job that is on another type than `on_type` says is revoked if
     there is room for it, and that room is kept; one of `move` if free GPUs of other nodes take it. An order that
     costs something may be left to be asked: where nothing can change hands it is wanted only by who asks for the
@@ -102,9 +102,9 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
             places, lambda: ranks(len(view.waiting), _listed(view, order)[0]), how["score"], how["memory"]
         )
     listed, waits = _listed(view, order)
-    turns = with_first_turns(view, listed)
-    waits = waits if turns is listed else turns[view.waiting[turns]]
-    round_ = _Queue(view, turns, waits, how).round(sheet)
+    walk_order = with_due_gangs_first(view, listed)
+    waits = waits if walk_order is listed else walk_order[view.waiting[walk_order]]
+    round_ = _Queue(view, walk_order, waits, how).round(sheet)
     places = Placement.none() if round_ is None else round_.walked(sheet)
     return sheet.finish(places, lambda: ranks(len(view.waiting), listed), how["score"], how["memory"])
 
@@ -127,7 +127,7 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
 def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
     """Reasons for jobs that wait, and for expired leases that are renewed in any case."""
     if how["words"].waits:
-        yield view.waits, how["words"].waits
+        yield view.waiting_rows, how["words"].waits
     if how["preempt"]:
         yield view.stranded, UNUSABLE_NODES
     yield view.pinned_down, LOSES_WORK
@@ -135,8 +135,8 @@ def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
 
 def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
-    if not view.waits.size or not view.over.size:
-        return view.waits
+    if not view.waiting_rows.size or not view.over.size:
+        return view.waiting_rows
     return (view.waiting | view.expired).nonzero()[0]
 
 
@@ -213,9 +213,7 @@ class _Queue:
             if others.size:
                 head = np.concatenate((head, others))
                 shapes = self._shapes(pools, head)
-            place_of = absent(len(listed))
-            place_of[head] = np.arange(len(head))
-            asking = place_of[order]
+            asking = ranks(len(listed), head)[order]
         return _Round(self, pools, order, asking, shapes)
 
     def _others(self) -> Ints:
@@ -290,7 +288,7 @@ class _Round(Walk):
             rows, numbers, asking = with_unlisted(view, queue.contested, order, asking)
         runs = len(queue.contested)
         candidates = Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, runs)
-        self._queue, self._turn, self._words = queue, queue.how["turn"], queue.how["words"]
+        self._queue, self._next_row, self._words = queue, queue.how["next_row"], queue.how["words"]
         self._listed = np.arange(len(order))
         self.expected = np.zeros(len(rows), dtype=bool)  # whose lease is likely to be renewed
         if runs:
@@ -303,7 +301,7 @@ class _Round(Walk):
         self.promised = self.contest.clear_debts()
 
     def walked(self, sheet: Draft) -> Placement:
-        """Renew, place or move each in its turn; where the granted gangs lie then, and why is told to who asks."""
+        """Renew, place or move each in order; where the granted gangs lie then, and why is told to who asks."""
         self.down(self._listed, self._queue.lane_of(self.candidates.rows), SHORT)
         rows = self.candidates.rows
         granted = rows[list(self.granted)] if self.granted else rows[:0]
@@ -314,19 +312,19 @@ class _Round(Walk):
         sheet.explain(lambda: self._why(granted))
         return placed(granted, list(self.granted.values()))
 
-    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
-        """Renew it, or move it; for one that is on its way back, room is kept."""
+    def keep_gpus(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+        """Protect its GPUs, or move it; for one that is giving its GPUs back, keep room."""
         if self._queue.moves and self._queue.movers.item(self.candidates.rows.item(job)):
             self._move(job, contested, ways)
         elif contested < 0:
             self.place(job, ways, evict=False)
         else:
-            super().go_on(job, contested, ways)
+            super().keep_gpus(job, contested, ways)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """The placer may want to know whose gang it is."""
-        if self._turn is not None:
-            self._turn(self.candidates.rows.item(job))
+        if self._next_row is not None:
+            self._next_row(self.candidates.rows.item(job))
         return super().place(job, ways, evict)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
@@ -337,7 +335,7 @@ class _Round(Walk):
             self.moved.append(contested)
             self.contest.leave(contested)
         elif self.contest.is_open(contested):
-            self.contest.renew(contested)
+            self.contest.protect(contested)
 
     def _elsewhere(self, job: int, ways: Sequence[Gang]) -> list[Gang]:
         here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())

@@ -13,12 +13,14 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import Numbers, rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, find, take_or
-from slurm_fair.policy.draft import ranks
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, find, ranks, take_or
 from slurm_fair.policy.orders.alike import alike
+from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.orders.walk import Candidates
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
+
+_FEW_OF = 8  # to look up one in so many costs less than to match all
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,10 @@ class Accounts:
 
     @classmethod
     def of(cls, view: View, rows: Ints) -> Accounts:
-        """Accounts of these rows alone: mostly they are few."""
-        return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
+        """Accounts of these rows alone where they are few, as mostly they are."""
+        met, keys = view.ledger.jobs.key, view.snapshot.jobs.key
+        few = len(rows) * _FEW_OF < len(keys)
+        return cls(view, rows, find(met, keys[rows]) if few else view.account_row[rows])
 
     def rho(self, forgiven: Floats | float = 0.0) -> Floats:
         """rho_i for choosing: 0 for a job without a claim yet (eq. 15).
@@ -100,13 +104,13 @@ def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    had = balances.had[tenant] + lease_seconds * _before(tenant, gpus)
+    had = balances.had[tenant] + lease_seconds * gpus_ahead(tenant, gpus)
     rho = alike(rho_for_choosing(had, balances.owed[tenant]))
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so. A tenant's own rho
     # never falls, so that only what is alike among tenants needs more than one number.
     order: Ints = rho.argsort(kind="stable")
-    in_turn, whose = rho[order], tenant[order]
-    if not any_of((in_turn[1:] == in_turn[:-1]) & (whose[1:] != whose[:-1])):
+    in_order, whose = rho[order], tenant[order]
+    if not any_of((in_order[1:] == in_order[:-1]) & (whose[1:] != whose[:-1])):
         return order
     weight = balances.weight[tenant]
     per_weight = np.empty(len(tenant))
@@ -115,10 +119,23 @@ def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float
     return np.lexsort((-weight, alike(per_weight), rho))
 
 
+def fits_first_leases(view: View, tenant: Ints, gpus: Numbers, part: float) -> Bools:
+    """True for jobs that never ran if they fit this part of their tenant's quota with all its first leases.
+
+    They are sorted by tenant, and who comes earlier counts. A first lease is that of a job that never stopped,
+    until it is over.
+    """
+    jobs = view.snapshot.jobs
+    first = (view.leased & (view.renewals == 0) & (jobs.restarts == 0) & ~view.expired).nonzero()[0]
+    held = np.bincount(jobs.tenant[first], view.weighed_gpus[first], len(view.snapshot.tenants))
+    fits: Bools = held[tenant] + gpus_ahead(tenant, gpus) + gpus <= part * view.tenant_quota[tenant]
+    return fits
+
+
 def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     """The tenant's number that gave each job its place in an Astraea plan; nan for one without a place.
 
-    It is the tenant's rho by that share after the leases that the plan gives it before this job's turn: along the
+    It is the tenant's rho by that share after the leases that the plan gives it before this job: along the
     order it never falls. Who goes before a job has a number that is no greater than its own.
     """
     jobs, numbers = view.snapshot.jobs, np.full(len(plan.verdict), np.nan)
@@ -129,21 +146,12 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     balances = Balances.of(view, share).charged(
         jobs.tenant[settled], view.weighed_gpus[settled] * lease_seconds
     )
-    by_turn = ranked[jobs.tenant[ranked].argsort(kind="stable")]
-    tenant = jobs.tenant[by_turn]
-    before = _before(tenant, view.weighed_gpus[by_turn])
+    by_tenant = ranked[jobs.tenant[ranked].argsort(kind="stable")]
+    tenant = jobs.tenant[by_tenant]
+    before = gpus_ahead(tenant, view.weighed_gpus[by_tenant])
     had = balances.had[tenant] + lease_seconds * before
-    numbers[by_turn] = alike(rho_for_choosing(had, balances.owed[tenant]))
+    numbers[by_tenant] = alike(rho_for_choosing(had, balances.owed[tenant]))
     return numbers
-
-
-def _before(tenant: Ints, gpus: Numbers) -> Numbers:
-    """GPUs of each one's tenant ahead of it; they are sorted by tenant."""
-    if not len(gpus):
-        return gpus
-    through = gpus.cumsum() - gpus
-    before: Numbers = through - through[tenant.searchsorted(tenant)]
-    return before
 
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:

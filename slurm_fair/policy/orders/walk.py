@@ -38,11 +38,11 @@ def refuse_twice(view: View, order: Ints) -> None:
         raise ListedTwice(f"the order lists job {job} (row {row}) {times[row]} times")
 
 
-def with_first_turns(view: View, order: Ints) -> Ints:
+def with_due_gangs_first(view: View, order: Ints) -> Ints:
     """The order, in which gangs go first for which nodes were set aside that are free now."""
-    if not view.reserved or not view.first_turns.size:
+    if not view.reserved or not view.due_gangs.size:
         return order
-    first = view.first_turns[view.flags(order)[view.first_turns]]
+    first = view.due_gangs[view.flags(order)[view.due_gangs]]
     return np.concatenate((first, order[~view.flags(first)[order]]))
 
 
@@ -52,7 +52,7 @@ def may_place(view: View, pools: Pools, spread: bool) -> bool:
     It goes by GPUs alone: what a gang needs on one node, of what the best node could give. With `spread` gangs lie
     wherever anything is free.
     """
-    jobs, waits = view.snapshot.jobs, view.waits
+    jobs, waits = view.snapshot.jobs, view.waiting_rows
     if not waits.size or len(view.snapshot.wanted):
         return bool(waits.size)
     offered = view.free_gpus
@@ -69,6 +69,18 @@ def may_place(view: View, pools: Pools, spread: bool) -> bool:
     share = np.where(per_node > 0, per_node, -(-gpus // nodes)).min()
     # A gang bigger than any node takes nodes that are free altogether, a small one too.
     return bool(offered.max() >= min(share, pools.size[pools.usable].min()))
+
+
+def placed_alone(view: View, pools: Pools, place: Placer, spread: bool) -> Sites | None:
+    """The sites of the only job that waits, on GPUs that nobody has: whatever the order, it gets these.
+
+    None where another waits too, where it would have to evict somebody, or where GPUs are owed to others.
+    """
+    waits = view.waiting_rows
+    if waits.size != 1 or view.owes or view.snapshot.jobs.array_limit.item(waits.item(0)) > 0:
+        return None
+    ways = Shapes.of(pools, view.snapshot, waits, spread=spread).ways_of(0)
+    return UncontestedRoom(view, pools, place).place(ways)
 
 
 class Candidates:
@@ -99,6 +111,10 @@ class Candidates:
             return self.shapes.ways(asking)
         ways = iter(self.shapes.ways(asking[asking >= 0]))
         return [next(ways) if asks else () for asks in (asking >= 0).tolist()]
+
+    def ways_of(self, asking: int) -> Sequence[Gang]:
+        """The ways of the one with this place among those that ask; none for -1."""
+        return self.shapes.ways_of(asking) if asking >= 0 else ()
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         """True for candidates whose GPUs would be found among these free ones."""
@@ -139,7 +155,7 @@ def stretches(order: Ints, size: int) -> Iterator[Ints]:
 class Walk:
     """One walk down an order of candidates, and what came of it so far.
 
-    A job that runs is renewed in its turn, if nobody ahead of it took its GPUs. A job that waits is placed. One
+    A job that runs is renewed, if nobody ahead of it took its GPUs. A job that waits is placed. One
     that fits nowhere is passed over, and shuts its lane: nobody behind it in this lane is placed any more. Where
     there are no lanes it is passed over alone.
     """
@@ -149,20 +165,20 @@ class Walk:
         self.granted: dict[int, Sites] = {}  # by job
         self.misfits: list[int] = []
         self.waits: Bools = candidates.contested < 0
-        self.changes = self.waits  # jobs whose turn may change what others get
+        self.changes = self.waits  # jobs that may change what others get
         self._lane: Ints | None = None  # of each job
         self._shut: set[int] = set()  # lanes
 
     def strict(self, order: Ints) -> None:
         """Algorithm 1: a tenant whose next gang does not fit gets no more gangs placed in this round.
 
-        Its own running jobs are still renewed when their turn comes: renewing needs no place to be found, and a
+        Its own running jobs are still renewed: renewing needs no place to be found, and a
         gang that cannot start would otherwise cost its tenant the GPUs that it has.
         """
         self.down(order, self.candidates.tenant)
 
     def down(self, order: Ints, lane: Ints | None = None, first: int = STRETCH) -> None:
-        """Give each job of the order its turn; `lane` is by job.
+        """Renew, place or pass over each job of the order; `lane` is by job.
 
         The walk ends behind the last job that may change something: nobody takes the GPUs of those who run behind
         it. It also ends when no GPU may be had any more: that is asked before each stretch, of which the first has
@@ -174,7 +190,7 @@ class Walk:
             if self.contest.left <= 0:
                 return
             if lane is None:
-                self._turns(self._without_misfits(jobs))
+                self._visit(self._without_misfits(jobs))
             else:
                 self._in_open_lanes(jobs)
 
@@ -187,36 +203,34 @@ class Walk:
         return jobs[~misfit]
 
     def _in_open_lanes(self, jobs: Ints) -> None:
-        """Walk in growing parts: a gang is worked out only for jobs whose lane is not shut by then."""
+        """Walk in growing parts: those whose lane is shut by then are left out of each."""
         size = _FIRST_PART
         while len(jobs):
             if self._shut:
                 jobs = jobs[~(self.waits[jobs] & self.skipped(jobs))]
-            self._turns(jobs[:size])
+            self._visit(jobs[:size])
             jobs, size = jobs[size:], 2 * size
 
-    def _turns(self, jobs: Ints) -> None:
-        """Give each of these its turn."""
-        shut, lane = self._shut, jobs if self._lane is None else self._lane[jobs]
-        columns = (jobs, self.waits[jobs], lane, self.candidates.contested[jobs])
-        ways_of_each = self.candidates.ways(jobs)
-        for job, waits, mine, contested, ways in zip(
-            *(column.tolist() for column in columns), ways_of_each, strict=True
-        ):
+    def _visit(self, jobs: Ints) -> None:
+        """Renew, place or pass over each of these; most are in shut lanes, and nobody asks for their gangs."""
+        candidates, shut = self.candidates, self._shut
+        lane = jobs if self._lane is None else self._lane[jobs]
+        columns = (jobs, self.waits[jobs], lane, candidates.contested[jobs], candidates.asking[jobs])
+        for job, waits, mine, contested, asking in zip(*[column.tolist() for column in columns], strict=True):
             if not waits:
-                self.go_on(job, contested, ways)
+                self.keep_gpus(job, contested, candidates.ways_of(asking))
             elif mine not in shut:
-                sites = self.place(job, ways)
+                sites = self.place(job, candidates.ways_of(asking))
                 if sites is None:
                     shut.add(mine)
                     self.misfits.append(job)
                 else:
                     self.granted[job] = sites
 
-    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
-        """The turn of a job that does not wait: nobody may take its GPUs from now on."""
+    def keep_gpus(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+        """Renew the lease of a job that has GPUs: nobody may take them from now on."""
         if self.contest.is_open(contested):
-            self.contest.renew(contested)
+            self.contest.protect(contested)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay the gang of a job in one of its ways; None = it fits nowhere."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, ranks
 from slurm_fair.model.once import once
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.placement import Placer
@@ -102,7 +102,7 @@ class Contest:
         """Could it still be renewed?"""
         return self._open[contested]
 
-    def renew(self, contested: int) -> None:
+    def protect(self, contested: int) -> None:
         """Keep a job from eviction from now on."""
         self._open[contested] = False
         with_likely, without = self._held_in
@@ -128,10 +128,10 @@ class Contest:
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
         """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
-        sizes, in_turn = self._pools.size_of, sites
+        sizes, in_order = self._pools.size_of, sites
         if gang.poured:  # what comes free where most is missing may do for the others of its nodes
-            in_turn = sorted(sites, key=lambda site: self.free.gpus_of(site[0]) - site[1])
-        for node, here in in_turn:
+            in_order = sorted(sites, key=lambda site: self.free.gpus_of(site[0]) - site[1])
+        for node, here in in_order:
             if gang.poured and self._pours(gang, sites):
                 break
             gpus = sizes[node] if gang.whole else here
@@ -199,7 +199,7 @@ class UncontestedRoom:
     def is_open(self, contested: int) -> bool:
         return False
 
-    def renew(self, contested: int) -> None: ...
+    def protect(self, contested: int) -> None: ...
 
     def leave(self, contested: int) -> None: ...
 
@@ -248,9 +248,7 @@ class _Stakes:
     def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
         """Placement by contested job and usable node, and the GPUs, CPUs and memory there."""
         jobs, rows = self._view.snapshot.jobs, self._rows
-        contested_of = np.full(len(jobs), -1, dtype=np.int64)
-        contested_of[rows] = np.arange(len(rows))
-        held = self._view.lease_places.renumber(contested_of)
+        held = self._view.lease_places.renumber(ranks(len(jobs), rows))
         parts = np.bincount(held.row, minlength=len(rows))
         held = held.take(self._pools.usable[held.node])
         cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])

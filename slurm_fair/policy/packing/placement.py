@@ -23,7 +23,7 @@ from slurm_fair.model.columns import Ints
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.racks import gathered
-from slurm_fair.policy.packing.room import Room
+from slurm_fair.policy.packing.room import Loss, Room
 from slurm_fair.suggest import did_you_mean
 
 GROUP = "slurm_fair.placements"
@@ -111,9 +111,8 @@ def _together(room: Room, gang: Gang, nodes: Ints, chosen: Ints) -> Ints:
         return chosen
     above = np.zeros(len(nodes), dtype=np.int64)
     if room.loss is not None:
-        lost, rank = np.maximum(gang.share - room.loss.spared[nodes], 0), room.loss.rank[nodes]
-        last = int(rank.max())
-        above = np.where(lost > 0, lost * (last + 1) + last - rank, 0)
+        lost, harm = _harm(room.loss, gang, nodes)
+        above = np.where(lost > 0, harm, 0)
     if gang.wanted:
         above += (int(above.max()) + 1) * ~np.isin(nodes, gang.wanted)
     taken = np.isin(nodes, chosen)
@@ -136,15 +135,20 @@ def _needed(nodes: Ints, free: Ints, gpus: int) -> Ints:
     return np.array(kept, dtype=np.int64)
 
 
+def _harm(loss: Loss, gang: Gang, nodes: Ints) -> tuple[Ints, Ints]:
+    """GPUs that others lose on each node, and the cost of that; equal losses of those owed least cost least."""
+    lost, rank = np.maximum(gang.share - loss.spared[nodes], 0), loss.rank[nodes]
+    last = int(rank.max())
+    return lost, lost * (last + 1) + last - rank
+
+
 def _costs(room: Room, gang: Gang, nodes: Ints) -> Ints:
     """Asked for by name, then least loss to those owed least, then fullest (or, of whole nodes, biggest)."""
     free = room.gpus[nodes]
     most = int(room.pools.size.max()) + 1
     cost = most - free if gang.whole else free
     if room.loss is not None:
-        lost, rank = np.maximum(gang.share - room.loss.spared[nodes], 0), room.loss.rank[nodes]
-        last = int(rank.max())
-        cost = cost + most * (lost * (last + 1) + last - rank)
+        cost = cost + most * _harm(room.loss, gang, nodes)[1]
     if gang.wanted:
         cost = cost + (int(cost.max()) + 1) * ~np.isin(nodes, gang.wanted)
     return cost

@@ -47,6 +47,10 @@ class Shapes(ABC):
         """The ways in which each of these jobs may lie, those that spread it last."""
 
     @abstractmethod
+    def ways_of(self, job: int) -> Sequence[Gang]:
+        """The ways of one of them."""
+
+    @abstractmethod
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         """Jobs whose GPUs would be found among these free ones, CPUs, memory and named nodes aside."""
 
@@ -98,6 +102,9 @@ class _Met(Shapes):
 
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
         return [self.each[job] for job in jobs.tolist()]
+
+    def ways_of(self, job: int) -> Sequence[Gang]:
+        return self.each[job]
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         most = free.max(initial=0)  # what asks for more of one node need not be looked at
@@ -191,6 +198,28 @@ class _Table(Shapes):
         for i in np.flatnonzero(self.spread[jobs]).tolist():
             result[i] += [_spread(gang) for gang in result[i]]
         return self._with_names(jobs, result)
+
+    def ways_of(self, job: int) -> Sequence[Gang]:
+        if self.wanted or self.barred or self.spread.item(job):
+            return self.ways(np.array([job]))[0]
+        ways = []
+        for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
+            if pool.item(job) >= 0:
+                nodes, is_whole = max(count.item(job), 1), whole.item(job)
+                ways.append(
+                    Gang(
+                        self.gpus.item(job),
+                        pool.item(job),
+                        nodes,
+                        share.item(job),
+                        is_whole,
+                        -(-self.cpus.item(job) // nodes),
+                        -(-self.memory_mb.item(job) // nodes),
+                        self.most.item(job),
+                        self.splits_freely.item(job) and not is_whole and nodes > 1,
+                    )
+                )
+        return ways
 
     def _with_names(self, jobs: Ints, result: list[list[Gang]]) -> list[list[Gang]]:
         if not self.wanted and not self.barred:

@@ -13,19 +13,22 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
 from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of, code
+from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
 from slurm_fair.sim.loop.settled import Settled
+from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.port.clock import VirtualClock, epoch_for
 from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
-# When to look after a look at an instant, by the standing and the number of acts that it left behind.
-Looks = Callable[[Standing, int, float], float]
+# When to look after a look at an instant, by the standing and the number of acts that it left behind, and by the
+# instant at which something happens next in the cluster.
+Looks = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
 _RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
@@ -46,7 +49,8 @@ class Simulation:
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
     standing: Standing = field(init=False)
-    decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
+    decisions: list[float] = field(default_factory=list)  # CPU seconds that the policy took, by look
+    weighed: PlansWeighed = field(default_factory=PlansWeighed)
     _at_rest: int = 0
     _looked: float = -math.inf  # the instant of the last look
     _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
@@ -62,6 +66,8 @@ class Simulation:
         self.cluster = VirtualCluster(self.scenario, people, self.clock, terms.term, manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
+        if self.scenario.speeds == "profiled" and self.rules.profiling is None:
+            self.rules = replace(self.rules, profiling=Profiling())
         if self.batches is not None:
             self.rules = replace(self.rules, advance=self.batches.advance, show=self.batches.show)
 
@@ -74,7 +80,8 @@ class Simulation:
     def _run(self) -> None:
         last = self.epoch + self.scenario.until_s
         arrival = self.cluster.next_arrival()
-        first = self._on_grid(arrival) if self.looks is None else self.looks(self.standing, 0, arrival)
+        looks, grid = self.looks, self._on_grid
+        first = grid(arrival) if looks is None else looks(self.standing, 0, arrival, arrival)
         self.clock.sleep_until(min(first, last))
         while True:
             record = self.look()
@@ -90,10 +97,11 @@ class Simulation:
         """One tick of the controller."""
         if self._renewing is not None:
             self._renew(self._renewing)
-        watch, self._looked = Stopwatch(time.perf_counter), self.clock.now()
+        watch, self._looked = Stopwatch(time.thread_time), self.clock.now()
         done = tick(self.cluster, self.clock, self._settled, self.rules, self.standing, watch)
         self.decisions.append(watch.seconds["plan"])
         assert done.record is not None
+        self.weighed.add(done.record.plan.memory, self._looked, watch.seconds["plan"])
         self.standing = self._settled.standing or done.standing
         return done.record
 
@@ -121,7 +129,8 @@ class Simulation:
         """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         if self.looks is not None:
-            return self.looks(self.standing, len(record.outcomes), now)
+            change = min(self.cluster.next_arrival(), self.cluster.next_change())
+            return self.looks(self.standing, len(record.outcomes), now, change)
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
         if Verb.REQUEUE in done:
@@ -163,7 +172,7 @@ class Simulation:
         """True if leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
         now, standing = self.clock.now(), self.standing
         plan = record.plan
-        if record.outcomes or again(plan.memory) < math.inf:
+        if record.outcomes or again(plan.memory) < math.inf or self.rules.profiling is not None:
             return False
         if standing.backoff or standing.unsettled:
             return False

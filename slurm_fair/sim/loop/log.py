@@ -11,19 +11,25 @@ from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.ledger.metrics.efficiency import mean_fragments
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
-from slurm_fair.model.columns import any_of, find
+from slurm_fair.model.columns import any_of, code, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 
 Listener = Callable[[TickRecord, Standing], None]
+_WAIT = code(Verdict.WAIT)  # an enum's member is looked up as slowly as a column is compared
 
 
 def _failure(tick: TickRecord, second: float) -> str:
-    """One line on a policy's failure: place, instant and error, which is the end of the note's traceback."""
-    first, *more = tick.plan.note.strip().splitlines()
+    """One line on a failure of the policy, or of the profiler: place, instant and error.
+
+    The error is the end of the note's traceback.
+    """
+    plan = tick.plan
+    first, *more = (plan.note or plan.fault).strip().splitlines()
     place, colon, rest = first.partition(": ")
     what = more[-1].strip() if more else rest or first
-    return f"{place if colon else ''}{colon}policy {tick.policy} failed at second {second:g} of the trace: {what}"
+    who = f"policy {tick.policy}" if plan.note else "the profiler"
+    return f"{place if colon else ''}{colon}{who} failed at second {second:g} of the trace: {what}"
 
 
 class Log:
@@ -34,22 +40,23 @@ class Log:
     ) -> None:
         self._epoch = epoch
         self.heard = Heard()  # what outcomes are made of
-        # Looks at which somebody waited, by the GPUs that the plan left idle.
+        # Plans that might grant and left somebody waiting, by the GPUs that they left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
         self.wants: Collection[Want] = () if listen is None else wants
         self._remembered = False  # whether some plan had a memory
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
-        """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
-        if tick.plan.note:
+        """Take from one tick what is needed; a failure of the policy or the profiler is an error here."""
+        if tick.plan.note or tick.plan.fault:
             raise SlurmFairError(_failure(tick, tick.time - self._epoch))
         if tick.plan.memory and not self._remembered:
             self._remembered = True
             self._refuse_memory(tick)
         for event in tick.events:
             self.heard.take(event)
-        self._note_idle(tick.plan, tick.snapshot, standing.leases)
+        if tick.terms.grants_at(tick.time):
+            self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
 
@@ -66,11 +73,10 @@ class Log:
             ) from None
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
-        """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
-        if any_of(plan.verdict == Verdict.WAIT) and not any_of(leases.revoking):
-            has = np.zeros(
-                len(snapshot.jobs) + 1, dtype=bool
-            )  # a lease whose job is not listed goes to the end
+        """GPUs that a plan left idle; while jobs change hands the plan that counts is still to come."""
+        if any_of(plan.verdict == _WAIT) and not any_of(leases.revoking):
+            # A lease whose job is not listed goes to the end.
+            has = np.zeros(len(snapshot.jobs) + 1, dtype=bool)
             has[find(snapshot.jobs.key, leases.key[~leases.promised])] = True
             held = snapshot.held
             taken = int(held.gpus[has[held.row]].sum() + leases.promises.gpus.sum())

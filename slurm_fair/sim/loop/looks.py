@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from slurm_fair.ledger.charging.window import HOLDS
 from slurm_fair.ledger.charging.window_events import OVER, Edge, Happened, Strip
 from slurm_fair.model import JobTable, Snapshot
-from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
+from slurm_fair.model.columns import NO_ROWS, ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
 _CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "usual_gpus", "weight", "gpu_weight")
@@ -42,14 +42,12 @@ _SHOWN = (
     "gpu_weight",
 )
 _COLUMNS = attrgetter(*_SHOWN)
-_NOBODY: Ints = np.zeros(0, dtype=np.int64)
+_LONG = 512  # rows of a look that are sooner compared by themselves
 
 
 def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
     """Jobs of whom nothing but what the ledger asks for is known."""
-    jobs = object.__new__(JobTable)
-    jobs.__dict__.update(zip(_SHOWN, columns, strict=True))
-    return jobs
+    return JobTable.unchecked(dict(zip(_SHOWN, columns, strict=True)))
 
 
 class Look:
@@ -95,6 +93,7 @@ class _Series:
         self._odd = np.array([_other_cluster(*both) for both in pairwise(self._snapshots)])
         self._at_once = np.zeros(len(looks), dtype=bool)  # an end at the very instant of the look before
         old, new, look = self._lived()
+        self._spans = _spans(old, new, look)
         self._stopped = self._stops(old, new, look)
         self._look, self._row, self._edges = self._changes(old, new, look)
 
@@ -137,11 +136,16 @@ class _Series:
         left = (~gone)[look]
         return old[left], new[left], look[left]
 
+    def _differ(self, column: NDArray[Any]) -> Bools:
+        """True where those who lived have another value by the next look."""
+        parts = [column[before] != column[after] for before, after in self._spans]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def _stops(self, old: Ints, new: Ints, look: Ints) -> dict[int, Ints]:
         """Rows of jobs that were requeued at the instant of both looks; what else claims something new is odd."""
         other = np.zeros(old.size, dtype=bool)
         for column in _CLAIM(self._jobs):
-            other |= column[old] != column[new]
+            other |= self._differ(column)
         stopped: dict[int, Ints] = {}
         for number in np.unique(look[other]).tolist() if any_of(other) else ():
             rows = _stopped(self._snapshots[number], self._snapshots[number + 1])
@@ -154,9 +158,9 @@ class _Series:
     def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, tuple[Bools, ...]]:
         """Rows that show something new, by look, and what: CAME, BEGAN, OVER, STOPPED."""
         state, start = self._jobs.state, self._jobs.start
-        moved = start[old] != start[new]
-        other = moved | (state[old] != state[new])
-        stops = np.concatenate((_NOBODY, *self._stopped.values()))
+        moved = self._differ(start)
+        other = moved | self._differ(state)
+        stops = np.concatenate((NO_ROWS, *self._stopped.values()))
         if stops.size:
             other &= ~among(new, stops)
         changed = other.nonzero()[0]
@@ -202,6 +206,22 @@ class _Series:
         return began, over
 
 
+def _spans(old: Ints, new: Ints, look: Ints) -> list[tuple[slice | Ints, slice | Ints]]:
+    """Rows at a look and at the next one; of long tables look by look, mostly as slices, which copy nothing."""
+    if old.size < _LONG or old.size < _LONG * (look.item(-1) + 1):
+        return [(old, new)]
+    ends = look.searchsorted(np.arange(look.item(-1) + 2))
+    parts = [slice(*both) for both in pairwise(ends.tolist())]
+    return [(_as_slice(old[part]), _as_slice(new[part])) for part in parts]
+
+
+def _as_slice(rows: Ints) -> slice | Ints:
+    """Ascending rows as a slice, where none between them is left out."""
+    if not rows.size or rows.item(-1) - rows.item(0) != rows.size - 1:
+        return rows
+    return slice(rows.item(0), rows.item(-1) + 1)
+
+
 def _other_cluster(before: Snapshot, shown: Snapshot) -> bool:
     """True if its size, its tenants or their weights are others than at the look before."""
     old, new = before.tenants, shown.tenants
@@ -217,15 +237,18 @@ def _stopped(before: Snapshot, shown: Snapshot) -> Ints | None:
     """
     if before.time != shown.time:
         return None
-    old, new = before.jobs.take(~before.jobs.done), shown.jobs
-    count = old.key.size
-    if not all(all_of(one == other[:count]) for one, other in zip(_LASTING(old), _LASTING(new), strict=True)):
+    was, new = before.jobs, shown.jobs
+    lived = (~was.done).nonzero()[0]
+    count = lived.size
+    if not all(
+        all_of(one[lived] == other[:count]) for one, other in zip(_LASTING(was), _LASTING(new), strict=True)
+    ):
         return None
-    again = new.restarts[:count] != old.restarts
-    if any_of((new.submit[:count] != old.submit) & ~again):
+    again = new.restarts[:count] != was.restarts[lived]
+    if any_of((new.submit[:count] != was.submit[lived]) & ~again):
         return None
     rows: Ints = again.nonzero()[0]
-    began = old.start[rows]  # of a run of no length the ledger does not know
-    plainly = old.running[rows] & (began > 0) & (began < shown.time)
-    plainly &= (new.restarts[rows] == old.restarts[rows] + 1) & (new.submit[rows] == shown.time)
+    began = was.start[lived[rows]]  # of a run of no length the ledger does not know
+    plainly = was.running[lived[rows]] & (began > 0) & (began < shown.time)
+    plainly &= (new.restarts[rows] == was.restarts[lived[rows]] + 1) & (new.submit[rows] == shown.time)
     return rows if all_of(plainly & new.waiting[rows]) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from slurm_fair.model import Event, Leases, LeaseTerms, Snapshot
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.reconcile.lease_changes import renewals, renewed_at
+from slurm_fair.reconcile.lease_changes import renewals, with_next_term
 
 
 def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
@@ -33,5 +33,5 @@ def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple
         if first >= until:
             return
         over = (leases.end == first).nonzero()[0]
-        leases = renewed_at(leases, over, terms, first)
+        leases = with_next_term(leases, over, terms, first)
         yield first, over, leases

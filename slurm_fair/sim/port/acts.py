@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from slurm_fair.model import Action, Blocked, Gate, JobState, Outcome, Result, Verb
+from slurm_fair.model.action import STOPS
 from slurm_fair.sim.scenario import Hitch
 from slurm_fair.sim.world.job_ids import Roster
 from slurm_fair.sim.world.life import Life
 
-_OF_RUNS = (Verb.ASK, Verb.REQUEUE)
 _MAY_OPEN = (Blocked.NOT_BLOCKED, Blocked.REQUEUED)
 
 
@@ -62,7 +62,7 @@ class Acts:
         jobs = self._cells
         if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
             return "it is not the run that this was decided for"
-        wanted = JobState.RUNNING if action.verb in _OF_RUNS else JobState.WAITING
+        wanted = JobState.RUNNING if action.verb in STOPS else JobState.WAITING
         return "" if jobs.state[job] == wanted else f"it is {JobState(jobs.state[job]).name.lower()}"
 
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:

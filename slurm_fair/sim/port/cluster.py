@@ -43,7 +43,7 @@ class VirtualCluster:
         self._roster = Roster(people.jobs)
         if scenario.whole_seconds:
             people.jobs.submit[:] = np.floor(people.jobs.submit)
-        self._sight = Sight(self.life, self._roster, term, scenario.unfreed)
+        self._sight = Sight(self.life, self._roster, term, scenario.unfreed, scenario.claims, scenario.speeds)
         self._acts = Acts(self.life, self._roster)
         self.by_hand = UserActions(self.life, self._roster, self._now)
         began = clock.now()

@@ -1,4 +1,4 @@
-"""Claims about virtual jobs at one look: what users declared, and what the jobs report."""
+"""RunTimeClaims about virtual jobs at one look: what users declared, and what the jobs report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Told
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
 from slurm_fair.sim.world.columns import Plain
 from slurm_fair.sim.world.load import Population
 from slurm_fair.sim.world.work import Progress
@@ -19,11 +20,16 @@ _DECLARED = ("deadline", "scaling", "model", "mode")
 _OF_REGIMES = ("epoch", "epochs", "steps_per_second", "batch_size")
 
 
+# Nobody knows of these until a job says so.
+_REPORTED = ("left_seconds", "done_seconds", "epoch", "epochs", "steps_per_second")
+
+
 class Reports:
     """The claims about the jobs of a population, look by look."""
 
-    def __init__(self, people: Population) -> None:
+    def __init__(self, people: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
         self._people, self._count, self._plain = people, -1, Plain({})
+        self._claims = claims
 
     def at(self, rows: Ints, running: Bools, now: float) -> Told:
         """The claims of these jobs, of which some run."""
@@ -37,12 +43,22 @@ class Reports:
         for name in _OF_REGIMES:
             if name not in claims:
                 claims[name] = getattr(progress, name)
-        return Told(
-            declared_seconds=declared,
-            left_seconds=progress.left_seconds,
-            done_seconds=done,
-            models=people.models,
-            **claims,
+        claims |= {
+            "declared_seconds": declared,
+            "left_seconds": progress.left_seconds,
+            "done_seconds": done,
+        }
+        told = Told.unchecked({**claims, "models": people.models})
+        if self._claims.silent:
+            return self._silent(told, first)
+        factor = self._claims.left_factor(people.tenants, jobs.tenant.take(rows))
+        return told if factor is None else _lied(told, np.where(running | (done > 0), factor, 1.0))
+
+    def _silent(self, told: Told, first: Ints) -> Told:
+        """The words of a submission alone: nobody hears of progress, nor of another batch size."""
+        unknown = np.full(len(told), np.nan)
+        return told.with_columns(
+            **dict.fromkeys(_REPORTED, unknown), batch_size=self._people.regimes.batch_size.take(first)
         )
 
     def _never_changing(self) -> Plain:
@@ -77,3 +93,11 @@ class Reports:
         before, rate, since = self._people.jobs.progress(rows)
         more = np.where(running, np.maximum(now - since, 0.0) * rate, 0.0)
         return np.minimum(before + more, work)
+
+
+def _lied(told: Told, factor: Floats) -> Told:
+    """The same with so many times as much left, and as much less done; epochs alike."""
+    left = told.left_seconds * factor
+    done = np.maximum(told.done_seconds + told.left_seconds - left, 0.0)
+    epoch = np.maximum(told.epochs - (told.epochs - told.epoch) * factor, 0.0)
+    return told.with_columns(left_seconds=left, done_seconds=done, epoch=epoch)

@@ -11,8 +11,10 @@ import numpy as np
 
 from slurm_fair.model import Answer, JobState, JobTable, NodeTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of
+from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
+from slurm_fair.sim.port.learned import LearnedSpeeds
 from slurm_fair.sim.port.reports import Reports
-from slurm_fair.sim.scenario import Unfreed
+from slurm_fair.sim.scenario import Speeds, Unfreed
 from slurm_fair.sim.world.job_ids import Roster
 from slurm_fair.sim.world.life import Life
 
@@ -25,12 +27,21 @@ _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "e
 class Sight:
     """Builds the Snapshot that a controller is shown of the virtual cluster."""
 
-    def __init__(self, life: Life, roster: Roster, term: float, unfreed: Unfreed | None = None) -> None:
+    def __init__(
+        self,
+        life: Life,
+        roster: Roster,
+        term: float,
+        unfreed: Unfreed | None = None,
+        claims: RunTimeClaims = TRUE_CLAIMS,
+        speeds: Speeds = "known",
+    ) -> None:
         self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs
         self._term, self._looked, self._unfreed = term, -np.inf, unfreed
         self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
-        self._reports = Reports(self._people)
+        self._reports = Reports(self._people, claims)
+        self._learned = LearnedSpeeds(self._people, speeds) if speeds != "known" else None
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
         """The cluster now; jobs that ended are shown for as long as its manners say."""
@@ -47,7 +58,7 @@ class Sight:
         self._looked = now
         if life.over:
             self._forget(shown, states, now)
-        return Snapshot(
+        seen = Snapshot(
             time=now,
             cluster=CLUSTER,
             nodes=self._nodes(now),
@@ -68,6 +79,7 @@ class Sight:
             sizes=people.elastic.shown(shown, states.usual_gpus),
             speeds=people.elastic.known(shown, len(people.gpu_types)),
         )
+        return self._learned.told(seen, shown) if self._learned else seen
 
     def _nodes(self, now: float) -> NodeTable:
         """The nodes, with the GPUs that this look does not see free yet."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobTable
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints
+from slurm_fair.model.columns import DTYPES, Bools, Codes, Floats, Ints
 
 # What a look shows of a job.
 _CHANGING = (
@@ -25,7 +25,6 @@ _PLAIN = (
 )  # fmt: skip
 _BY_PLACE = "gpu_weight"  # changes with each start where GPUs are weighed, else never
 _MOST_LENGTHS = 512
-_DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}
 
 
 class Plain:
@@ -170,7 +169,7 @@ class JobColumns:
         self._changing: list[tuple[str, NDArray[Any]]] = []
         self._plain: Plain | None = None  # of the jobs that there are
         for name, kind in get_annotations(JobColumns).items():
-            setattr(self, name, np.zeros(0, dtype=_DTYPES[str(kind)]))
+            setattr(self, name, np.zeros(0, dtype=DTYPES[str(kind)]))
         self._grow(capacity)
 
     def _grow(self, capacity: int) -> None:
@@ -197,7 +196,7 @@ class JobColumns:
             self._plain = Plain({name: getattr(self, name)[: self.count] for name in self._steady})
         columns = {name: column[rows] for name, column in self._changing}
         self._plain.put(rows, columns)
-        return JobTable(**columns)
+        return JobTable.unchecked(columns)
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
         """Work that these jobs had done when their last run ended, their speed now, and since when."""

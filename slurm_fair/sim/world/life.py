@@ -29,9 +29,8 @@ class Tally:
     held_gpu_seconds: float = 0.0
     preemptions: int = 0
     restarts: int = 0
-    placements: Counter[float] = field(
-        default_factory=Counter
-    )  # starts, by the slowdown that placement causes
+    # Starts, by the slowdown that placement causes.
+    placements: Counter[float] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)

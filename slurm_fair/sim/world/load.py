@@ -103,9 +103,8 @@ def population(scenario: Scenario, epoch: float) -> Population:
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     jobs.mode[:] = _modes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
-    tenants = tuple(
-        trace.tenants[tenant] for tenant in here.tolist()
-    )  # those whose jobs were left out do not count
+    # Those whose jobs were left out do not count.
+    tenants = tuple(trace.tenants[tenant] for tenant in here.tolist())
     rates = rates_of(trace, machines, types, scenario.throughputs)
     spread, never = spread_rates(trace, types, scenario.throughputs)
     here_too = np.isin(types, machines.gpu_types) & (rates > 0)

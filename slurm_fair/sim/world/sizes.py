@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Ints, take_or
+from slurm_fair.model.columns import NO_ROWS, Bools, Ints, take_or
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.speeds import Speeds
 from slurm_fair.trace import Machines, Throughputs, Trace
 from slurm_fair.trace.throughputs import CONSOLIDATED, SPREAD
-
-_NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
 class ElasticJobs:
@@ -28,7 +26,7 @@ class ElasticJobs:
         self._exponent, self._speeds = exponent, speeds
         self._sizes: dict[int, tuple[int, ...]] = {}
         self._usual: dict[int, int] = {}
-        self._first, self._count, self._gpus = _NOBODY, _NOBODY, _NOBODY
+        self._first, self._count, self._gpus = NO_ROWS, NO_ROWS, NO_ROWS
         self._told: Speeds | None = None
 
     def __len__(self) -> int:
@@ -67,6 +65,19 @@ class ElasticJobs:
         usual = self._usual[job]
         measured = self._speeds.resized(job, gpus, usual, kind) if self._speeds else math.nan
         return (gpus / usual) ** self._exponent if math.isnan(measured) else measured
+
+    def slowest(self, kinds: int) -> dict[int, tuple[float, int]]:
+        """The least speed of a job with any of its sizes on any GPU type, against the usual one, and that size."""
+        alike: dict[tuple[str, int, int, tuple[int, ...]], tuple[float, int]] = {}
+        found = {}
+        for job, sizes in self._sizes.items():
+            like = (*(self._speeds.kind_of(job) if self._speeds else ("", 0)), self._usual[job], sizes)
+            if like not in alike:
+                alike[like] = min(
+                    (self.speed(job, gpus, kind), gpus) for gpus in sizes for kind in range(kinds)
+                )
+            found[job] = alike[like]
+        return found
 
     def known(self, rows: Ints, kinds: int) -> Speeds | None:
         """The speeds of these jobs with other sizes, as policies are told them; `kinds` are all GPU types."""

@@ -23,10 +23,10 @@ from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_same_time
 from slurm_fair.slurm.ownership.remit import Remit
-from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
+from slurm_fair.slurm_text import hostlist
 
 _STOPPED_FIRST = "it stopped running first"
 _SIGNAL_SECONDS = 10.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import label
-from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm_text import hostlist
 
 MOST_TASK_TEXT = 1000  # scontrol's line has an end
 _ID = re.compile(r"[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\[[0-9,-]{1,1000}\]))?")

@@ -42,7 +42,11 @@ def ask_crowded(
     Slurm says of each task of an array that the array is in transition, or of none when only one task waits. So
     nobody waits for an answer that never comes for somebody else.
     """
-    parts = [part for array in _by_array(actions) for part in _parts(array)]
+    parts = [
+        array[first : first + _AT_ONCE]
+        for array in _by_array(actions)
+        for first in range(0, len(array), _AT_ONCE)
+    ]
     with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="ask") as threads:
         answers = list(threads.map(lambda part: _ask(commands, signal, part), parts))
     return {
@@ -57,10 +61,6 @@ def _by_array(actions: Sequence[Action]) -> list[list[Action]]:
     for action in actions:
         arrays.setdefault(action.key >> TASK_BITS, []).append(action)
     return list(arrays.values())
-
-
-def _parts(actions: list[Action]) -> list[list[Action]]:
-    return [actions[first : first + _AT_ONCE] for first in range(0, len(actions), _AT_ONCE)]
 
 
 def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> CommandResult:

@@ -95,9 +95,13 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
     hold = np.asarray(is_our_hold(shown, noted, with_hold, scheduled))
     mark = np.where(own["known"], own, array)
     return Whose(
-        hold, begin | by_stamp, np.asarray(is_slurms_delay(shown, seen.requeue_delay)),
-        _ours_listed(raw, key, mark, seen), mark["pinned"], np.maximum(own["set_at"], array["set_at"]),
-    )  # fmt: skip
+        hold,
+        begin | by_stamp,
+        np.asarray(is_slurms_delay(shown, seen.requeue_delay)),
+        _ours_listed(raw, key, mark, seen),
+        mark["pinned"],
+        np.maximum(own["set_at"], array["set_at"]),
+    )
 
 
 def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:

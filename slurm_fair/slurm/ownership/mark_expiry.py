@@ -15,7 +15,7 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.marks import Marks, is_of
 from slurm_fair.slurm.ownership.ours import is_our_list, is_our_size
-from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, with_tasks
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, by_key, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
@@ -137,18 +137,9 @@ class _Listed:
 
     @classmethod
     def of(cls, rows: NDArray[np.void], queue: Queue) -> _Listed:
-        row, base, task = with_tasks(rows, queue.task_lists)
-        key, done = pack_keys(base, task), rows["state"][row] == JobState.DONE
-        order = np.lexsort((done, key))
-        row, key = row[order], key[order]
-        first = np.ones(len(key), dtype=bool)
-        first[1:] = key[1:] != key[:-1]
-        row, key = row[first], key[first]
-        state = rows["state"][row]
-        return cls(
-            key, key >> TASK_BITS, state == JobState.WAITING, state == JobState.DONE,
-            rows["submit"][row], rows["restarts"][row],
-        )  # fmt: skip
+        listed, key = by_key(rows, queue.task_lists)
+        waiting, done = listed["state"] == JobState.WAITING, listed["state"] == JobState.DONE
+        return cls(key, key >> TASK_BITS, waiting, done, listed["submit"], listed["restarts"])
 
     def lives(self, mark: Mark) -> bool | None:
         """None where the job is not listed; a job that took over its id says that it is gone."""

@@ -109,7 +109,9 @@ class Marks:
 
     def _table(self, whole_record: bool) -> tuple[Ints, NDArray[np.void]]:
         if whole_record not in self._tables:
-            marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
+            marks = sorted(
+                (m for m in self._marks.values() if m.whole_record == whole_record), key=lambda m: m.key
+            )
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
             rows = np.array(
                 [
@@ -120,7 +122,3 @@ class Marks:
             )
             self._tables[whole_record] = keys, rows
         return self._tables[whole_record]
-
-
-def _key(mark: Mark) -> int:
-    return mark.key

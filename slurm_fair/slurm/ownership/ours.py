@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.queue import Names
 from slurm_fair.slurm.reading.request import SizeRequest
 from slurm_fair.slurm.reading.reread import FreshRow
 from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.slurm.scope import OTHERS_HOLD, USER_HOLD, by_name
+from slurm_fair.slurm_text import hostlist
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 DELAY_SLACK_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from slurm_fair.config import GpuWeightSetting
@@ -53,7 +53,9 @@ def billing_of(lines: Iterable[str], partitions: Collection[str], types: Iterabl
     without, several = [], []
     for kind in sorted(set(types)):
         levels = {
-            one.get("", 0.0) + (one.get(kind, 0.0) if kind else 0.0) for one in given if _has(one, kind)
+            one.get("", 0.0) + (one.get(kind, 0.0) if kind else 0.0)
+            for one in given
+            if "" in one or kind in one
         }
         if not levels:
             without.append(named(kind))
@@ -61,10 +63,6 @@ def billing_of(lines: Iterable[str], partitions: Collection[str], types: Iterabl
             several.append(named(kind))
         weights[named(kind)] = max(levels, default=1.0)
     return Billing(weights, tuple(without), tuple(several))
-
-
-def _has(weights: Mapping[str, float], kind: str) -> bool:
-    return "" in weights or kind in weights
 
 
 class BillingReader:

@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.scheduled import LastScheduled
 from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
 from slurm_fair.slurm.reading.user_text import ask_text
+from slurm_fair.slurm_text import hostlist
 
 _COLUMNS = "fxZkj"  # constraint, excluded nodes, directory, comment, name
 UNSTAMPED = Stamp()
@@ -47,6 +48,7 @@ class JobDetails:
     commands: Commands
     scheduled: LastScheduled = field(init=False)
     naming: set[tuple[int, int]] = field(default_factory=set)  # those that name sizes
+    profiled: set[int] = field(default_factory=set)  # records whose speed is to be measured
     _known: dict[tuple[int, int], Details] = field(default_factory=dict)
     _begins: Mapping[tuple[int, int], float] = field(default_factory=dict)  # those of the last time
 
@@ -72,8 +74,9 @@ class JobDetails:
             row = rows.get(who[0])
             self._known[who] = _details(row) if row else self._known.get(who, UNKNOWN)
         if missing or len(self.naming) > len(wanted):
-            stamps = ((who, known.gate_stamp) for who, known in self._known.items())
+            stamps = [(who, known.gate_stamp) for who, known in self._known.items()]
             self.naming = {who for who, stamp in stamps if stamp.sizes or stamp.bad_sizes}
+            self.profiled = {record for (record, _), stamp in stamps if stamp.profile}
         self._begins = begins
         return ""
 

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.shown import show_jobs
+from slurm_fair.slurm_text import hostlist
 
 _SEGMENT = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\d+ GRES=(\S*)")
 _AT_ONCE = 500

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
+from slurm_fair.slurm_text import hostlist
 
 _FIELDS = (
     "NodeList", "PartitionName", "Available", "Gres", "GresUsed", "StateComplete", "CPUsState", "Memory",

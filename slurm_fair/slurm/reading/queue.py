@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.model import JobState
+from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
-from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.request import request_in
 from slurm_fair.slurm.reading.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
 from slurm_fair.slurm.reading.tasks import TaskRows
+from slurm_fair.slurm_text import hostlist
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
 
@@ -284,7 +285,7 @@ class Queue:
         if values.is_nothing(task):
             return record, NO_TASK, -1, 0
         if task.isascii() and task.isdigit():
-            return values.count(base), _task(task), -1, 0
+            return values.count(base), values.count(task, MOST_TASKS), -1, 0
         if task not in self._task_texts:
             self.task_lists.append(read_tasks(task))
             self._spans_kept += len(self.task_lists[-1].spans)
@@ -311,11 +312,6 @@ def _check_names(f: Mapping[str, str]) -> None:
         raise SlurmTextError("its account's name is no name")
     hostlist.expand(f["NodeList"])
     hostlist.expand(f["ReqNodes"])
-
-
-def _task(text: str) -> int:
-    """The number of one task."""
-    return values.count(text, MOST_TASKS)
 
 
 def _unreadable(line: str, why: str) -> Unreadable:
@@ -370,3 +366,14 @@ def with_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints
     if lists:
         task[np.repeat(unsplit, counts)] = np.concatenate([listed.numbers() for listed in lists])
     return row, rows["base"][row].astype(np.int64), task
+
+
+def by_key(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[NDArray[np.void], Ints]:
+    """One row per job or array task, sorted by key; a finished row gives way to a living one."""
+    row, base, task = with_tasks(rows, task_lists)
+    key = pack_keys(base, task)
+    order = np.lexsort((rows["state"][row] == JobState.DONE, key))
+    key, row = key[order], row[order]
+    first = np.ones(len(key), dtype=bool)
+    first[1:] = key[1:] != key[:-1]
+    return rows[row[first]], key[first]

@@ -113,7 +113,7 @@ class Readers:
     _idle: list[_Reader] = field(default_factory=list)
     _dying: list[tuple[str, _Reader]] = field(default_factory=list)
     _rests: dict[str, _Rest] = field(default_factory=dict)
-    _turn: int = 0
+    _first: int = 0
     _said: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class Readers:
 
     def _read(self, wanted: Mapping[Key, Wanted], begin_seconds: float, why: bool) -> dict[Key, Reply]:
         self._bury()
-        waiting = self._in_turn(wanted)
+        waiting = self._in_line(wanted)
         busy: dict[_Reader, _Work] = {}
         found: dict[Key, Reply] = {}
         last = time.monotonic() + begin_seconds
@@ -160,17 +160,17 @@ class Readers:
             )
         self._said = hung
 
-    def _in_turn(self, wanted: Mapping[Key, Wanted]) -> dict[str, deque[Key]]:
+    def _in_line(self, wanted: Mapping[Key, Wanted]) -> dict[str, deque[Key]]:
         """Keys by user; where a look has no time for all, the next one begins with others."""
         by_user: dict[str, deque[Key]] = {}
         for key, message in wanted.items():
             by_user.setdefault(message.user, deque()).append(key)
-        self._turn += 1
+        self._first += 1
         for keys in by_user.values():
-            keys.rotate(self._turn)
+            keys.rotate(self._first)
         resting = set(self.hangs()) | {user for user, _ in self._dying}
         users = deque(user for user in by_user if user not in resting)
-        users.rotate(self._turn)
+        users.rotate(self._first)
         return {user: by_user[user] for user in users}
 
     def _hand_out(

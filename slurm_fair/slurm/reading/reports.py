@@ -11,6 +11,7 @@ import numpy as np
 
 from slurm_fair.model import Mode, Reported, Snapshot, label
 from slurm_fair.model.apiece import apiece
+from slurm_fair.slurm.reading import report_comments
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.messages import MOST_CHARACTERS, PHASES, REPORT, Wanted
 from slurm_fair.slurm.reading.readers import Readers
@@ -47,6 +48,7 @@ class _Heard:
     read: float = 0.0  # when this report was first read
     looked: float = 0.0  # when its file was last read
     tried: float = -math.inf
+    by_comment: float = -math.inf  # when its comment was last read
 
 
 @dataclass
@@ -56,15 +58,19 @@ class RunReports:
     details: JobDetails
     readers: Readers
     _heard: dict[int, _Heard] = field(default_factory=dict)
+    _comments_at: float = -math.inf
 
     def of(self, snapshot: Snapshot, reports: str) -> Reported | None:
         """The newest report of each running job; None where nobody has reported.
 
-        Reports are files: where answers go by comments alone, or not at all, nothing is read.
+        Where their files may be out of our sight, those who said nothing there are looked for in their comments.
         """
-        rows = self._running(snapshot) if reports in ("auto", "file") else {}
+        rows = self._running(snapshot) if reports != "none" else {}
         self._heard = {key: heard for key, heard in self._heard.items() if key in rows}
-        self._read(self._due(rows, snapshot), rows, snapshot)
+        if reports in ("auto", "file"):
+            self._read(self._due(rows, snapshot), rows, snapshot)
+        if reports in ("auto", "comment"):
+            self._read_comments(rows, snapshot)
         return _in_columns({row: self._heard[key] for key, row in rows.items()}, snapshot.time)
 
     def _running(self, snapshot: Snapshot) -> dict[int, int]:
@@ -110,6 +116,30 @@ class RunReports:
             said = judged(found[key], heard.run, now)
             if said and said != heard.said:
                 heard.said, heard.read = said, now
+
+    def _read_comments(self, rows: Mapping[int, int], snapshot: Snapshot) -> None:
+        """Once a minute, in turns, of those that no file tells of in their first minute; one call to Slurm."""
+        now, users = snapshot.time, snapshot.jobs.user
+        if 0 <= now - self._comments_at < report_comments.EVERY_SECONDS:
+            return
+        at = {key: self._heard[key].by_comment for key in rows}
+        ran = now - snapshot.jobs.start
+        ran_enough = [key for key in rows if ran.item(rows[key]) >= report_comments.EVERY_SECONDS]
+        silent = [key for key in ran_enough if not self._heard[key].said or at[key] > -math.inf]
+        silent.sort(key=at.__getitem__)
+        due = apiece(silent, lambda key: snapshot.users[users.item(rows[key])], report_comments.AT_ONCE)
+        if not due:
+            return
+        self._comments_at = now
+        jobs = {key: (self._heard[key].run[0], label(key)) for key in due}
+        for key, message in report_comments.reports_in_comments(self.details.commands, jobs).items():
+            heard = self._heard[key]
+            heard.by_comment = now
+            said = judged(message, heard.run, now)
+            newer = bool(said) and said["written"] > heard.said.get("written", -math.inf)
+            if newer:
+                heard.said, heard.read = said, now
+            heard.looked = max(heard.looked, heard.read, now - report_comments.RENEWED_SECONDS)
 
 
 def judged(message: Said, run: Run, now: float) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import among
 from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
-from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
+from slurm_fair.slurm_text import hostlist
 
 Which: TypeAlias = tuple[int, bool]  # key, and whether the unsplit array is meant
 _MOST_IDS = 200  # squeue itself picks them out of the whole queue

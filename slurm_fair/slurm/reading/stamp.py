@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from slurm_fair.model import Gate
 
 _TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
+_SCRIPT = re.compile(r"[0-9a-f]{16}")  # the hash of a batch script
 _SIZES = re.compile(r"[0-9]{1,5}(?:\+[0-9]{1,5}){0,63}")
 MOST_SIZES = 16  # that one job may name
 _MOST_SAID = 60  # characters of a wrong value that messages show
@@ -25,6 +26,8 @@ class Stamp:
     gate: str = ""  # uts<epoch> | +<seconds> | hold
     sizes: tuple[int, ...] = ()  # numbers of GPUs with which it can run, ascending
     bad_sizes: str = ""  # what stands there instead and cannot be read
+    script: str = ""  # the hash of its batch script, as its submitter says; empty = not said
+    profile: bool = False  # its speed is to be measured on each GPU type
 
     @property
     def checkpoints(self) -> bool:
@@ -60,7 +63,10 @@ def read_stamp(comment: str) -> Stamp | None:
         return None
     sizes = _sizes(keys.get("gpus", ""))
     bad = "" if sizes else keys.get("gpus", "")
-    return Stamp(min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID])
+    said = keys.get("script", "")
+    script = said if _SCRIPT.fullmatch(said) else ""
+    profile = keys.get("profile") == "1"
+    return Stamp(min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID], script, profile)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

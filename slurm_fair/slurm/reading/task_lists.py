@@ -42,12 +42,12 @@ class TaskList:
         runs = sum(1 if span.step == 1 else len(span) for span in self.spans)
         if runs > _MOST_RUNS:
             return ""
-        parts = (part for span in self.spans for part in ((span,) if span.step == 1 else map(_one, span)))
+        parts = (
+            part
+            for span in self.spans
+            for part in ((span,) if span.step == 1 else (range(task, task + 1) for task in span))
+        )
         return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in parts if run)
-
-
-def _one(task: int) -> range:
-    return range(task, task + 1)
 
 
 def read_tasks(text: str) -> TaskList:

@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.columns import Ints
+from slurm_fair.slurm_text.durations import UNLIMITED, clock_seconds
 
 _NOTHING = frozenset({"", "N/A", "NONE", "(null)", "None", "Unknown", "n/a"})
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -16,7 +17,7 @@ _MOST_GPUS, _MOST_COUNT = 10**6, 10**10  # of one job; more is no demand but a s
 _LAST_INSTANT = 253_402_300_799.0  # the end of the year 9999, where calendars end
 _RANGE_END = re.compile(r"(?<=[0-9])-[0-9]{1,18}\Z")
 _DIGITS = re.compile(r"-?[0-9]+")
-_DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
+_PART_OF_A_SECOND = re.compile(r"\.[0-9]+\Z")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
 _MEGABYTES = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _GRES = re.compile(
@@ -58,13 +59,12 @@ def count(text: str, most: int = _MOST_COUNT) -> int:
 
 def duration_seconds(text: str) -> float:
     """`[D-]HH:MM:SS` or `MM:SS`; inf where there is no limit."""
-    if text in _NOTHING or text in ("UNLIMITED", "NOT_SET", "INVALID", "Partition_Limit", "INFINITE"):
+    if text in _NOTHING or text in UNLIMITED:
         return math.inf
-    match = _DURATION.fullmatch(text)
-    if match is None:
+    seconds = clock_seconds(_PART_OF_A_SECOND.sub("", text))
+    if seconds is None:
         raise SlurmTextError(f"'{text[:40]}' is no duration")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+    return float(seconds)
 
 
 def megabytes(text: str) -> int:

@@ -89,12 +89,17 @@ def _contested(best: _Best) -> _Best:
     """Jobs whose two best uses are close choose anew among what is near the best; all others keep theirs."""
     fleet, ways = best.fleet, best.fleet.ways
     chosen, surplus = choices(fleet, best.prices.way)
-    margin = _margins(fleet, best.prices.way, chosen, surplus)
-    count = max(_FEWEST, int(_CONTESTED * len(chosen)))
-    opened = np.zeros(best.problem.jobs, dtype=bool)
-    opened[ways.job[chosen[np.argsort(margin, kind="stable")[:count]]]] = True
+    opened = _opened(best, chosen, surplus, max(_FEWEST, int(_CONTESTED * len(chosen))))
     kept = chosen[(surplus > 0) & ~opened[ways.job[chosen]]]
     return _linear(best, np.flatnonzero(opened[ways.job] & _near(best)), kept)
+
+
+def _opened(best: _Best, chosen: Ints, surplus: Floats, count: int) -> Bools:
+    """So many jobs whose choice hangs on least at these prices."""
+    margin = _margins(best.fleet, best.prices.way, chosen, surplus)
+    opened = np.zeros(best.problem.jobs, dtype=bool)
+    opened[best.fleet.ways.job[chosen[np.argsort(margin, kind="stable")[:count]]]] = True
+    return opened
 
 
 def _margins(fleet: Fleet, way: Floats, chosen: Ints, surplus: Floats) -> Floats:
@@ -190,10 +195,6 @@ def _with_solution(best: _Best, flow: Flow, found: Solution, kept: Ints) -> _Bes
 
 def _loosest(best: _Best, count: int, given: Ints) -> tuple[Ints, Ints]:
     """The uses of the jobs whose choice hangs on least at these prices, and what is given to all others."""
-    fleet, way = best.fleet, best.prices.way
-    ways = fleet.ways
-    chosen, surplus = choices(fleet, way)
-    margin = _margins(fleet, way, chosen, surplus)
-    opened = np.zeros(best.problem.jobs, dtype=bool)
-    opened[ways.job[chosen[np.argsort(margin, kind="stable")[:count]]]] = True
+    ways = best.fleet.ways
+    opened = _opened(best, *choices(best.fleet, best.prices.way), count)
     return np.flatnonzero(opened[ways.job] & _near(best)), given[~opened[ways.job[given]]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.solve.answer import How, gap_between
 
 
@@ -106,7 +106,7 @@ class Picks:
 
     @classmethod
     def none(cls, jobs: int) -> Picks:
-        nobody = np.full(jobs, -1, dtype=np.int64)
+        nobody = absent(jobs)
         return cls(nobody, nobody.copy(), np.zeros(jobs, dtype=np.int64))
 
     def worth(self, problem: PlacesProblem) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurm_fair.errors import InputError
+from slurm_fair.slurm_text.durations import UNLIMITED, clock_seconds
 from slurm_fair.trace import cells
 from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant, of_column
 from slurm_fair.trace.faults import BadCell, Fault, shown
@@ -35,8 +36,7 @@ _FREE = (
     "JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Constraints", "Licenses", "WorkDir",
     "Extra", "StdIn", "StdOut", "StdErr",
 )  # fmt: skip
-_ELAPSED = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6}):([0-9]{2}):([0-9]{2})")
-_NOTHING = ("", "Unknown", "None", "N/A", "Partition_Limit", "UNLIMITED", "INVALID")
+_NO_LIMIT = UNLIMITED | {"", "Unknown", "None", "N/A"}
 
 
 def items(path: Path) -> Iterator[Item]:
@@ -73,7 +73,7 @@ def _job(row: Mapping[str, str]) -> Mapping[str, str] | str:
     if state is End.PENDING or seconds == 0:
         return NEVER_RAN
     limit = row.get("TimelimitRaw", "")
-    minutes = 0.0 if limit in _NOTHING else of_column("TimelimitRaw", cells.not_negative, limit)
+    minutes = 0.0 if limit in _NO_LIMIT else of_column("TimelimitRaw", cells.not_negative, limit)
     return {
         "job_id": row["JobID"],
         "tenant": row["Account"],
@@ -109,11 +109,10 @@ def _elapsed(row: Mapping[str, str]) -> float:
     raw, text = row.get("ElapsedRaw", ""), row.get("Elapsed", "")
     if raw:
         return of_column("ElapsedRaw", cells.not_negative, raw)
-    match = _ELAPSED.fullmatch(text)
-    if match is None:
+    seconds = clock_seconds(text) if text.count(":") == 2 else None
+    if seconds is None:
         raise BadCell(f"{shown(text)} is no duration: Slurm writes [D-]HH:MM:SS", "Elapsed")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+    return float(seconds)
 
 
 def _gpus(tres: str) -> tuple[int, str]:

@@ -24,6 +24,7 @@ slurm_fair_checkpoint_command=''
 slurm_fair_pass_on=local
 slurm_fair_exits_when_saved=no
 slurm_fair_reports=auto
+slurm_fair_report_seconds=900
 # ---- slurm_fair runtime, protocol version 1: between the controller's signal and the training program ----
 slurm_fair_restart=${SLURM_RESTART_COUNT:-0}
 slurm_fair_signal_number=$(kill -l "$SLURM_FAIR_SIGNAL")
@@ -33,6 +34,7 @@ slurm_fair_answered=0
 slurm_fair_child=
 slurm_fair_saver=
 slurm_fair_watcher=
+slurm_fair_reporter=
 slurm_fair_asked_at=
 slurm_fair_interrupted=
 slurm_fair_ending=
@@ -173,15 +175,62 @@ slurm_fair_save() { # request, the saver before this one
     slurm_fair_acknowledge "$1" "$saved" $((SECONDS - began))
 }
 
+# Put a token into the job's own comment, in the place of the last one of its name; the rest stays as it was.
+# One process of ours at a time: the second would undo what the first one wrote.
+slurm_fair_change_comment() { # name of the token, its text
+    local comment token=" *slurm_fair_$1:[^[:space:]]*" until=$((SECONDS + 5)) code=1
+    until [[ -z $slurm_fair_folder ]] || (slurm_fair_go_in && mkdir -- .comment) 2>/dev/null || ((SECONDS >= until)); do sleep 0.1; done
+    if comment=$(squeue -h -j "$slurm_fair_job" -o %k 2>/dev/null) && [[ -n $comment ]]; then
+        [[ $comment == "(null)" ]] && comment=
+        while [[ $comment =~ $token ]]; do comment=${comment/"${BASH_REMATCH[0]}"/}; done
+        comment+=" slurm_fair_$1:$2"
+        scontrol update "JobId=$slurm_fair_job" "Comment=${comment# }" 2>/dev/null
+        code=$?
+    fi
+    (slurm_fair_go_in && rmdir -- .comment) 2>/dev/null
+    return "$code"
+}
+
 # Where the controller cannot see our files, the answer travels in the job's own comment.
 slurm_fair_tell_by_comment() { # true|false
-    local saved=0 comment token=' *slurm_fair_ack:[^[:space:]]*'
+    local saved=0
     [[ $1 == true ]] && saved=1
-    comment=$(squeue -h -j "$slurm_fair_job" -o %k 2>/dev/null) && [[ -n $comment ]] || return
-    [[ $comment == "(null)" ]] && comment=
-    while [[ $comment =~ $token ]]; do comment=${comment/"${BASH_REMATCH[0]}"/}; done
-    comment+=" slurm_fair_ack:job=$slurm_fair_job,restart=$slurm_fair_restart,saved=$saved,time=$(slurm_fair_now)"
-    scontrol update "JobId=$slurm_fair_job" "Comment=${comment# }" 2>/dev/null
+    slurm_fair_change_comment ack \
+        "job=$slurm_fair_job,restart=$slurm_fair_restart,saved=$saved,time=$(slurm_fair_now)"
+}
+
+# The numbers of the program's report as they stand in the comment; nothing where there is none of this run.
+slurm_fair_reported() {
+    local said key number values='' head="\"job\": \"$slurm_fair_job\", \"restart\": $slurm_fair_restart,"
+    said=$(slurm_fair_get report)
+    [[ $said == *"$head"* ]] || return 1
+    for key in step steps epoch epochs batch_size steps_per_s samples_per_s time; do
+        number="\"$key\": *([0-9][0-9.eE+-]{0,23})[,}]"
+        if [[ $said =~ $number ]]; then values+=",$key=${BASH_REMATCH[1]}"; fi
+    done
+    [[ $values == *,time=* ]] && printf '%s' "job=$slurm_fair_job,restart=$slurm_fair_restart$values"
+}
+
+# Beside the program: tells by the comment what it reports, after a minute and then once a lease.
+slurm_fair_tell_reports() {
+    local said last='' every=60 until
+    while :; do
+        until=$((SECONDS + every))
+        while ((SECONDS < until)); do
+            slurm_fair_runs || return 0
+            sleep 5
+        done
+        every=$slurm_fair_report_seconds
+        said=$(slurm_fair_reported) && [[ $said != "$last" ]] || continue
+        slurm_fair_change_comment report "$said" && last=$said
+    done
+}
+
+slurm_fair_begin_to_tell() { # where the controller does not see our files
+    if [[ $slurm_fair_reports == comment || $slurm_fair_reports == auto && $slurm_fair_open != yes ]]; then
+        slurm_fair_background slurm_fair_tell_reports
+        slurm_fair_reporter=$!
+    fi
 }
 
 # Why we were asked, and for whom, where the site publishes it for this run and this request.
@@ -295,6 +344,7 @@ slurm_fair_on_term() {
 
 # What ends first of the run's processes may take the others with it: the last words come before.
 slurm_fair_leave() { # exit code
+    if [[ -n $slurm_fair_reporter ]]; then kill -s KILL -- "-$slurm_fair_reporter" 2>/dev/null; fi
     if [[ -n $slurm_fair_watcher ]]; then
         kill -s TERM -- "-$slurm_fair_watcher" 2>/dev/null
         slurm_fair_wait "$slurm_fair_watcher"
@@ -373,6 +423,7 @@ slurm_fair_set_traps() {
 
 slurm_fair_main() { # command and arguments
     local code
+    slurm_fair_begin_to_tell
     while :; do
         slurm_fair_set_traps
         slurm_fair_put_request

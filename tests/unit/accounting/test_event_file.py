@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import InputError
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair_accounting import REPORTS, Choice, Period, export_lines, read_events
 from slurm_fair_accounting.source.event_file import EventFile
 from tests.support import months

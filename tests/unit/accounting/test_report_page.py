@@ -155,7 +155,7 @@ def test_jobs_are_drawn_as_the_parts_that_had_at_most_so_much(tmp_path: Path) ->
 def test_jobs_that_live_are_in_the_table_and_not_in_the_curves(tmp_path: Path) -> None:
     whole = page(tmp_path, "jobs")
     assert [row["state"] for row in rows("jobs")].count("RUNNING") == 1
-    assert "Each curve shows which part of the 2 jobs that ended" in "".join(whole.itertext())
+    assert "the part of the 2 ended jobs with no more than it" in "".join(whole.itertext())
     assert len(curves(figures(whole)["Completion time (JCT)"])["all tenants"]) == 2
 
 
@@ -221,10 +221,10 @@ def test_leases_are_drawn_where_and_as_long_as_they_were(tmp_path: Path) -> None
         assert width == pytest.approx(max((end - start) * per_second, 0.2), abs=0.06)
         assert names[int(y // 18)] == f"{row['job']} {row['tenant']}"
         assert (box.findtext("title") or "").endswith(row["ended_by"] or "not ended")
-    counts = {words.split(": ")[0]: words.split(": ")[1] for words in bars(drawn["How leases ended"])}
+    counts = {words.split(": ")[0]: words.split(": ")[1] for words in bars(drawn["Ends of leases"])}
     ways = [row["ended_by"] or "not ended" for row in told]
     assert counts == {f"{way}, leases": str(ways.count(way)) for way in ways}
-    lengths = curves(drawn["How long a lease was held"])["all tenants"]
+    lengths = curves(drawn["Time that leases were held"])["all tenants"]
     assert len(lengths) == len([row for row in told if row["start"] and row["end"]])
 
 
@@ -233,10 +233,8 @@ def test_leases_are_drawn_where_and_as_long_as_they_were(tmp_path: Path) -> None
 
 def test_leases_of_many_jobs_are_counted_and_not_drawn_one_by_one(tmp_path: Path) -> None:
     whole = page(tmp_path, "leases", source=ended(MOST_JOBS + 1))
-    assert set(figures(whole)) == {"How leases ended", "How long a lease was held"}
-    assert f"up to {MOST_JOBS} jobs with 3000 leases; here are {MOST_JOBS + 1} jobs" in "".join(
-        whole.itertext()
-    )
+    assert set(figures(whole)) == {"Ends of leases", "Time that leases were held"}
+    assert f"the report has {MOST_JOBS + 1} jobs with {MOST_JOBS + 1} leases" in "".join(whole.itertext())
     assert "Leases of each job" in figures(page(tmp_path, "leases", source=ended(MOST_JOBS)))
 
 

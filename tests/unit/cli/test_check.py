@@ -125,7 +125,7 @@ def test_without_an_answer_it_says_so_and_looks_at_the_rest(site: Site) -> None:
     found = findings(said)
     assert said.code == 1
     assert found["error"] == ["Slurm does not answer (c is DOWN): what needs it is not looked at"]
-    assert any("policy astraea loads" in what for what in found["ok"])
+    assert any("policy fair loads" in what for what in found["ok"])
     assert any("journal" in what for what in found["ok"])
 
 
@@ -136,7 +136,7 @@ def test_without_an_answer_it_says_so_and_looks_at_the_rest(site: Site) -> None:
         ('[scope]\naccounts = ["visoin"]', {}, {}, "error", "[scope] accounts: Slurm knows no visoin"),
         ("[tenants]\nweights = { nobody = 2 }", {}, {}, "error", "[tenants] weights: Slurm knows no nobody"),
         ('[policy]\nname = "nosuch"', {}, {}, "error", "policy nosuch: unknown policy"),
-        ("[policy.astraea]\nwidth = 3", {}, {}, "error", "unknown setting 'width'"),
+        ("[policy.fair]\nwidth = 3", {}, {}, "error", "unknown setting 'width'"),
         ("", {"sinfo": "echo broken"}, {}, "error", "the nodes cannot be read"),
         ("", {"squeue": "exit 1"}, {}, "error", "the cluster cannot be seen as a whole: squeue"),
         ("", {"sacct": "echo no database >&2; exit 1"}, {}, "warning", "accounting does not answer: sacct"),

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from slurm_fair.cli.base import ended_in_one_line
+from slurm_fair.cli.base import ended_in_one_line, our_version
 from slurm_fair.cli.fair_sbatch import fair_sbatch
-from slurm_fair.cli.main import _COMMANDS, cli, our_version
+from slurm_fair.cli.main import _COMMANDS, cli
 from slurm_fair.store import open_journal
 from tests.support.command_line import Said, call
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from slurm_fair.cli.durations import seconds_in
-from slurm_fair.cli.simulate.options import Seconds
+from slurm_fair.cli.simulate.options import seconds_above_zero
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,12 @@ from slurm_fair.cli.simulate.options import Seconds
     [
         ("90", 90), ("1e3", 1000), ("45s", 45), ("5m", 300), ("1.5h", 5400), ("2d", 172_800), ("1w", 604_800),
         ("15:00", 900), ("1:00:00", 3600), ("1-12:00:00", 129_600),
+        ("1-12:00", 129_600),
     ],
 )  # fmt: skip
 def test_seconds_units_and_slurms_own(text: str, seconds: float) -> None:
     assert seconds_in(text) == seconds
-    assert Seconds(above_zero=True).convert(text, None, None) == seconds
+    assert seconds_above_zero(text) == seconds
 
 
 @pytest.mark.parametrize(

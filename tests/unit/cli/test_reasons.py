@@ -16,6 +16,7 @@ from slurm_fair.model import Event, Plan
 from slurm_fair.policy import View
 from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 from slurm_fair_plugins.astraea import Astraea
+from slurm_fair_plugins.fair import Fair
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
 from tests.support.board_scene import ENDS, NOW, recorded
@@ -77,6 +78,15 @@ def test_the_number_is_told_by_the_policy_and_not_by_its_name() -> None:
     assert said.endswith(
         "which the policy las puts first by the GPU-seconds that it has had: 5.00 against 6.00"
     )
+
+
+def test_what_the_policy_says_of_its_whole_plan_stands_at_the_end(board: Board) -> None:
+    record, standing = recorded(policy="fair")
+    weighed = {"period": {"value": 7.5, "bound": 8.0, "how": "walk"}}
+    told = draw(record._replace(plan=replace(record.plan, memory=weighed)), standing, policy=Fair())
+    about = "the plan is worth 7.5 of at most 8 (gap 6.2%), found by the walk"
+    assert full(told, "11")[-1] == about
+    assert about not in full(board, "11")
 
 
 def test_of_a_plan_that_is_not_the_policys_own_no_number_is_told() -> None:

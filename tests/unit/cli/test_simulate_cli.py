@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from slurm_fair.cli.simulate.command import simulate
+from slurm_fair.cli.simulate.setups import makeshift_of
 from slurm_fair.cli.simulate.table import BEST, GROUPS, lines_of, metrics
-from slurm_fair.cli.simulate.turns import makeshift_of
 from slurm_fair.policy.registry import names
 from tests.support import recorded
 from tests.support.command_line import call
@@ -105,15 +105,15 @@ def test_gavels_rounds_leave_the_gpus_of_ended_jobs_idle(tmp_path: Path) -> None
 
 def test_a_setting_reaches_its_policy(tmp_path: Path) -> None:
     trace = made(tmp_path)
-    found = only(trace, "--set", "astraea.choose_share=demand")
-    assert found["settings"] == {"choose_share": "demand"}
+    found = only(trace, "--set", "fair.price_hours=0")
+    assert found["settings"] == {"price_hours": 0.0}
     assert {**found, "settings": {}} != only(trace)
 
 
 def test_fairness_fades_where_that_is_asked_for(tmp_path: Path) -> None:
     rows = ("a,x,0,16,9000", "b,y,6000,16,9000", "c,x,6000,16,9000", "d,y,9000,16,9000", "e,x,9000,16,900")
     trace = written(tmp_path, *rows)
-    ever, fades = only(trace), only(trace, "--half-life", "600")
+    ever, fades = (only(trace, "--policy", "astraea", *how) for how in ((), ("--half-life", "600")))
     assert (ever["half_life_s"], fades["half_life_s"]) == (0.0, 600.0)
     assert {**fades, "half_life_s": 0.0} != ever
 
@@ -241,7 +241,7 @@ def test_policies_can_be_told_nothing_of_run_times(tmp_path: Path) -> None:
     assert "note: fifo" not in said
 
 
-MAKESHIFTS = ("allox", "gavel-ftf", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
+MAKESHIFTS = ("allox", "fair", "gavel-ftf", "hops", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
 
 
 @pytest.mark.parametrize("policy", names())
@@ -257,8 +257,8 @@ def test_a_policy_that_goes_by_run_times_does_without_and_says_how(policy: str, 
 def test_a_run_that_ends_early_names_what_did_not_end(tmp_path: Path) -> None:
     trace = written(tmp_path, "a,x,0,1,50", "long,x,0,1,5000", "later,x,9000,1,50")
     said = simulated(trace, "--until", "1000")
-    assert "note: astraea: 1 job did not end: long" in said.out
-    assert "note: astraea: 1 job not submitted by then" in said.out
+    assert "note: fair: 1 job did not end: long" in said.out
+    assert "note: fair: 1 job not submitted by then" in said.out
     found = only(trace, "--until", "1000")
     assert (found["jobs_not_ended"], found["jobs_completed"], found["jobs_total"]) == (1, 1, 2)
 
@@ -426,6 +426,22 @@ def test_the_table_goes_through_pipes_plain_and_says_what_was_simulated(tmp_path
     assert first[1] == "a restart costs 20 s"
     assert first[-2] == "* best of these policies"
     assert first[-1].startswith("note: 40 jobs without declared_s: policies were told the true run time")
+
+
+def test_policies_are_told_the_speeds_that_were_measured(tmp_path: Path) -> None:
+    """With more GPUs the model is slower, so hops keeps one, though the cluster is idle."""
+    speeds = tmp_path / "speeds.csv"
+    rows = [f"s,v100,consolidated,m,8,{gpus},{rate}" for gpus, rate in ((1, 1), (2, 0.8), (4, 0.5))]
+    speeds.write_text("\n".join(["source,gpu_type,placement,model,batch_size,gpus,steps_per_s", *rows, ""]))
+    machines = tmp_path / "cluster.toml"
+    machines.write_text('[[nodes]]\nname = "n1"\ngpus = 8\ntype = "v100"\n')
+    header = "job_id,tenant,submit_s,gpus,duration_s,gpus_choices,model,batch_size"
+    trace = written(tmp_path, "a,x,0,1,600,1|2|4,m,8", "b,x,0,1,700,1|2|4,m,8", header=header)
+    argv = ["simulate", str(trace), "--cluster", str(machines), "--throughputs", str(speeds), "--json"]
+    for policy in ("hops", "sia", "pollux"):
+        said = call(*argv, "--policy", policy)
+        assert (said.code, said.err) == (0, "")
+        assert json.loads(said.out)["results"][0]["makespan_s"] == pytest.approx(700.0, abs=20)
 
 
 @pytest.mark.parametrize("exponent", ["nan", "1.5", "x"])

@@ -200,7 +200,7 @@ def test_reports_count_no_pre_emption_where_a_node_failed_while_the_job_saved(tm
     outages = tmp_path / "outages.csv"
     outages.write_text("\n".join(["time_s,node,event", *rows]) + "\n")
     path, trace = tmp_path / "events.jsonl", made(tmp_path)
-    options = ("--checkpoint-cost", "200", "--outages", str(outages), "--lease", "900")
+    options = ("--policy", "astraea", "--checkpoint-cost", "200", "--outages", str(outages), "--lease", "900")
     found = only(trace, *options, "--events-out", str(path))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [fault for line in lines for fault in faults(line, EVENTS)] == []

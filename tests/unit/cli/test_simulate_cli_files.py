@@ -21,7 +21,7 @@ import pytest
 from slurm_fair.cli.simulate import files, one_run, runs
 from slurm_fair.cli.simulate.events import EventsOut
 from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
-from slurm_fair.cli.simulate.turns import PolicyTurn
+from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.errors import SlurmFairError
 from tests.support.command_line import call
 from tests.support.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
@@ -146,7 +146,7 @@ def test_the_chart_of_gpus_shows_every_run_and_never_two_on_one_gpu(tmp_path: Pa
 def test_a_large_cluster_says_that_its_gpus_are_not_drawn(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     said = call("simulate", str(made(tmp_path)), "--gpus", "65", "--html", str(out))
-    assert (said.code, "up to 64 GPUs; this one has 65" in out.read_text()) == (0, True)
+    assert (said.code, "the cluster has 65, and the picture holds 64" in out.read_text()) == (0, True)
     assert "<rect" not in out.read_text()
 
 
@@ -215,7 +215,7 @@ def test_files_that_stand_there_are_replaced_only_by_whole_ones(tmp_path: Path) 
 
 
 def _raises(order: one_run.SimulationOrder, beat: one_run.Beat) -> one_run.FinishedRun:
-    raise SlurmFairError(f"policy {order.turn.policy} failed")
+    raise SlurmFairError(f"policy {order.setup.policy} failed")
 
 
 def test_a_policy_that_fails_ends_the_command_in_one_line_and_leaves_no_file(
@@ -224,7 +224,7 @@ def test_a_policy_that_fails_ends_the_command_in_one_line_and_leaves_no_file(
     trace = made(tmp_path)
     monkeypatch.setattr(runs, "run_one", _raises)
     said = simulated(trace, "--jobs-out", str(tmp_path / "jobs.csv"))
-    assert (said.code, said.complaint) == (1, "slurm-fair: policy astraea failed")
+    assert (said.code, said.complaint) == (1, "slurm-fair: policy fair failed")
     assert list(tmp_path.iterdir()) == [trace]
 
 
@@ -243,13 +243,13 @@ def test_a_plan_that_is_not_the_policys_own_is_no_result(
 
 
 def test_a_policy_that_fails_in_a_process_of_its_own_ends_all_of_them(tmp_path: Path) -> None:
-    turn = PolicyTurn("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
+    setup = PolicySetup("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
     from slurm_fair.cli.simulate.case import CaseOptions, read_case
     from slurm_fair.sim import Costs
 
     case, _ = read_case(made(tmp_path), Costs(), CaseOptions(gpus=16))
-    good = PolicyTurn("fifo", {}, None, 10.0, True, False, 0.0, 0)
-    orders = [one_run.SimulationOrder(case.scenario, each) for each in (good, turn)]
+    good = PolicySetup("fifo", {}, None, 10.0, True, False, 0.0, 0)
+    orders = [one_run.SimulationOrder(case.scenario, each) for each in (good, setup)]
     with pytest.raises(SlurmFairError, match="unknown policy 'no-such-policy'"):
         runs.run_all(orders, 2, lambda policy, ended, seconds: None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.cli.simulate import one_run
 from slurm_fair.cli.simulate.case import CaseOptions, read_case
-from slurm_fair.cli.simulate.turns import PolicyTurn
+from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.sim.scenario import Costs
 from tests.support.command_line import call
 from tests.support.simulations import made, simulated
@@ -22,14 +22,14 @@ from tests.support.simulations import made, simulated
         (["--policy", "fifo,fifo"], "'fifo' is there twice"),
         (["--policy", "fifo,"], "an empty name"),
         (
-            ["--set", "astraea.choose_shar=quota"],
+            ["--policy", "astraea", "--set", "astraea.choose_shar=quota"],
             "unknown setting 'choose_shar': did you mean 'choose_share'?",
         ),
-        (["--set", "astraea.choose_share=much"], "choose_share"),
+        (["--policy", "astraea", "--set", "astraea.choose_share=much"], "choose_share"),
         (["--set", "astraea.choose_share"], "write policy.key=value"),
         (["--set", "choose_share=quota"], "write policy.key=value"),
         (["--set", "fifo.x=1"], "'fifo' is not simulated"),
-        (["--set", "astraea.a=1", "--set", "astraea.a=2"], "'a' is set twice"),
+        (["--set", "fair.a=1", "--set", "fair.a=2"], "'a' is set twice"),
         (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
         (["--gpus-per-node", "99999999999999999999"], "both must be above 0 and at most 200000"),
         (["--gpu-weights", "gpu=-1"], "gpu must count a number from 0 to 1e+06, not -1.0"),
@@ -43,13 +43,15 @@ from tests.support.simulations import made, simulated
         (["--lease", "0"], "--lease"),
         (["--lease", "nan"], "--lease"),
         (["--interval", "inf"], "--interval"),
-        (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under astraea"),
+        (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under fair"),
         (["--restart-cost", "-1"], "--restart-cost"),
         (
             ["--restart-cost", "890", "--checkpoint-cost", "10"],
             "900 s (checkpoint, start and restart), all of a lease",
         ),
         (["--workers", "0"], "--workers"),
+        (["--repeat", "1000000000"], "1000000000 is not in the range 1<=x<=10000"),
+        (["--repeat", "1e9"], "--repeat"),
         (["--seed", "-1"], "--seed"),
         (["--failed", "some"], "--failed"),
         (["--rounds", "gavel", "--policy", "fifo"], "fifo has leases without end"),
@@ -59,7 +61,7 @@ from tests.support.simulations import made, simulated
         (["--until", "1e10"], "'1e10' is more than a hundred years"),
         (["--interval", "1e-9"], "'1e-9' is shorter than a millisecond"),
         (["--lease", "0.01", "--interval", "0.01"], "a simulation goes up to 500000; give a longer --lease"),
-        (["--set", "astraea.placement=relax"], "unknown placement 'relax': did you mean 'relaxed'?"),
+        (["--set", "fair.placement=relax"], "unknown placement 'relax': did you mean 'relaxed'?"),
         (["--throughputs-source", "x"], "give that too"),
         (["--weights", "{tmp}/gone.csv"], "gone.csv: cannot be read"),
         (["--jobs-out", "{tmp}/no/such/jobs.csv"], "cannot be written: No such file or directory"),
@@ -124,8 +126,8 @@ def test_the_bar_moves_on_though_next_to_nothing_gets_done(
     monkeypatch.setattr(one_run, "_BEAT_SECONDS", 0.0)
     beats: list[tuple[int, float]] = []
     case, _ = read_case(made(tmp_path), Costs(restart=850.0), CaseOptions(gpus=8, until=20_000.0))
-    turn = PolicyTurn("astraea", {}, None, 10.0, True, False, 0.0, 0)
-    order = one_run.SimulationOrder(case.scenario, turn)
+    setup = PolicySetup("astraea", {}, None, 10.0, True, False, 0.0, 0)
+    order = one_run.SimulationOrder(case.scenario, setup)
     one_run.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))
     assert all(now >= before for (_, before), (_, now) in pairwise(beats))
     assert max(now - before for (_, before), (_, now) in pairwise(beats)) <= 900

@@ -77,3 +77,37 @@ def test_a_word_that_is_no_interval_is_refused(tmp_path: Path) -> None:
     said = call("simulate", str(written(tmp_path, "a,x,0,1,100")), "--gpus", "16", "--interval", "always")
     assert said.code == 2
     assert "--interval" in said.complaint
+
+
+def test_the_daemons_pace_looks_while_a_job_starts_and_when_it_hears_of_a_change(tmp_path: Path) -> None:
+    trace, out = written(tmp_path, "a,x,0,16,123.4", "b,x,3.5,16,50"), tmp_path / "jobs.csv"
+    said = only(trace, *AUTO, "--pace", "daemon", "--look-cost", "0.01", "--jobs-out", str(out))
+    assert said["look_cost_s"] == 0.01
+    waits = {row["job_id"]: float(row["wait_s"]) for row in jobs_of(out)}
+    assert 0 < waits["a"] <= 1.0, "nobody wakes it: it hears of the job when it asks"
+    ends = {row["job_id"]: float(row["end_s"]) for row in jobs_of(out)}
+    starts = {row["job_id"]: float(row["start_s"]) for row in jobs_of(out)}
+    assert 0 < starts["b"] - ends["a"] <= 1.0
+    assert said["looks"] > only(trace, *AUTO)["looks"]
+
+
+def test_the_daemons_pace_with_an_interval_looks_at_that_interval(tmp_path: Path) -> None:
+    trace = written(tmp_path, "a,x,0,16,100")
+    said = only(trace, "--policy", "fifo", "--interval", "5", "--pace", "daemon")
+    assert 20 <= said["looks"] <= 26
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--look-cost", "1"), "add --pace daemon"),
+        (("--pace", "daemon", "--rounds", "gavel"), "leave --pace out"),
+    ],
+)
+def test_options_of_the_pace_that_say_nothing_are_refused(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    trace = written(tmp_path, "a,x,0,1,100")
+    said = call("simulate", str(trace), "--gpus", "16", *options)
+    assert said.code == 2
+    assert words in said.complaint

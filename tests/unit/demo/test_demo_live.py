@@ -12,11 +12,12 @@ from rich.console import Console
 from slurm_fair.board import Board
 from slurm_fair.demo import live
 from slurm_fair.demo.picture import Picture, Seen
-from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import Stage
 
 SCENARIO = DemoScenario(2, 4, 5.0, 2.0, (), {"vision": 1, "nlp": 1}, least_rho=0.6)
 WIDE = DemoJob("nlp-01", "nlp", 2, 3, 0.0, 10)
+OURS = Scheduler.SLURM_FAIR
 SMALL = DemoJob("vision-01", "vision", 1, 1, 0.0, 10)
 WAITS = DemoJob("vision-02", "vision", 1, 4, 0.0, 10)
 SEEN = (
@@ -32,9 +33,9 @@ def board() -> Board:
     return Board(0.0, 1, "p", 5.0, 8, False, "", (row,), (), (), (), {})
 
 
-def stage(fair: bool, picture: Picture) -> Stage:
+def stage(scheduler: Scheduler, picture: Picture) -> Stage:
     """A stage that was never entered."""
-    made = Stage(SCENARIO, Path("nowhere"), fair, threading.Barrier(1), threading.Event())
+    made = Stage(SCENARIO, Path("nowhere"), scheduler, threading.Barrier(1), threading.Event())
     made.picture = picture
     return made
 
@@ -56,43 +57,45 @@ def test_a_job_that_ends_still_holds_its_gpus_and_one_that_waits_holds_none() ->
 
 
 def test_a_line_names_the_act_its_tenants_and_rho_where_the_daemon_knows_it() -> None:
-    line = live.line(stage(True, Picture("playing", 7.0, SEEN, 3, board())))
+    line = live.line(stage(OURS, Picture("playing", 7.0, SEEN, 3, board())))
     assert line == "   7 s  slurm_fair: GPUs vision 1 (rho 0.50), nlp 6; done 3  [NNN. NNNV]"
 
 
 def test_before_and_after_the_act_a_line_says_where_it_stands() -> None:
-    assert live.line(stage(False, Picture("starting Slurm"))) == "   0 s  plain FIFO: starting Slurm"
+    assert live.line(stage(Scheduler.FIFO, Picture("starting Slurm"))) == "   0 s  FIFO: starting Slurm"
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
     said = io.StringIO()
-    stages = [stage(fair, Picture("playing", 7.0, SEEN, 3)) for fair in (True, False)]
+    stages = [stage(each, Picture("playing", 7.0, SEEN, 3)) for each in (OURS, *PLAIN)]
     live.show(Console(file=said, width=80), stages, once())
     assert [line.split(":")[0].strip() for line in said.getvalue().splitlines()] == [
         "7 s  slurm_fair",
-        "7 s  plain FIFO",
+        "7 s  fair share",
+        "7 s  FIFO",
     ]
     assert "\x1b" not in said.getvalue()
 
 
-def test_the_live_table_fits_eighty_columns_and_shows_both_acts() -> None:
+def test_the_live_table_fits_eighty_columns_and_shows_all_acts() -> None:
     said = io.StringIO()
-    stages = [stage(True, Picture("playing", 7.0, SEEN, 3, board())), stage(False, Picture("starting Slurm"))]
+    stages = [stage(OURS, Picture("playing", 7.0, SEEN, 3, board()))]
+    stages += [stage(scheduler, Picture("starting Slurm")) for scheduler in PLAIN]
     Console(file=said, width=80).print(live.table(stages))
     text = said.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "…" not in text
-    for word in ("vision", "0.50", "12 s", "24 s", "N N N .", "starting Slurm", "with slurm_fair"):
+    for word in ("vision", "0.50", "12 s", "24 s", "N N N .", "starting Slurm", "fair share", "FIFO"):
         assert word in text
 
 
 def test_no_color_is_respected_on_a_terminal() -> None:
     said = io.StringIO()
     console = Console(file=said, width=80, force_terminal=True, no_color=True)
-    console.print(live.table([stage(True, Picture("playing", 7.0, SEEN, 3))]))
+    console.print(live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))]))
     assert "\x1b[34m" not in said.getvalue()
     coloured = io.StringIO()
     Console(file=coloured, width=80, force_terminal=True, no_color=False, color_system="standard").print(
-        live.table([stage(True, Picture("playing", 7.0, SEEN, 3))])
+        live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))])
     )
     assert "\x1b[34m" in coloured.getvalue()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.demo.measure import Measures, TenantMeasures, measure
+from slurm_fair.demo.measure import HungryTime, Measures, TenantMeasures, hungry_in_all, measure
+from slurm_fair.model import RunTable
 from tests.support.builders import RunSpec, runs
 
 EQUAL = {"a": 1.0, "b": 1.0}
@@ -100,3 +101,32 @@ def test_nothing_ran() -> None:
     found = measure(runs(), EQUAL, 8)
     assert found.tenants == ()
     assert found.makespan_seconds == 0
+
+
+FIRST_COME = runs(
+    RunSpec(1, tenant="a", gpus=8, submit=100, start=100, end=120),
+    RunSpec(2, tenant="b", gpus=8, submit=104, start=120, end=130),
+)
+B_FIRST = runs(
+    RunSpec(1, tenant="a", gpus=8, submit=200, start=210, end=230),
+    RunSpec(2, tenant="b", gpus=8, submit=204, start=204, end=210),
+)
+
+
+def test_acts_are_compared_over_the_time_in_which_everybody_was_hungry_in_all_of_them() -> None:
+    # From second 4, when b comes, to second 10, when b's job of the second act ends.
+    window = hungry_in_all([FIRST_COME, B_FIRST], EQUAL, 8)
+    assert window == HungryTime(4, 10)
+    first, second = (measure(act, EQUAL, 8, window) for act in (FIRST_COME, B_FIRST))
+    assert first.hungry_seconds == second.hungry_seconds == pytest.approx(6)
+    assert (of(first, "a").hungry_share, of(second, "a").hungry_share) == (1.0, 0.0)
+    assert measure(FIRST_COME, EQUAL, 8).hungry_seconds == pytest.approx(16)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [runs(), runs(RunSpec(1, tenant="a", gpus=1, submit=0, start=0.5, end=20))],
+    ids=["nothing ran", "nobody was hungry"],
+)
+def test_without_such_a_time_each_act_has_its_own(other: RunTable) -> None:
+    assert hungry_in_all([FIRST_COME, other], EQUAL, 8) is None

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.demo.measure import Measures, TenantMeasures
-from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts
-from slurm_fair.demo.verdict import Check, compare, most_astray, prove, prove_fifo, ticks
+from slurm_fair.demo.verdict import Check, most_astray, prove, prove_plain, ticks
 from slurm_fair_templates.demo_counter import chain
 from tests.support.builders import runs
 
@@ -73,7 +73,7 @@ def broken(checks: Sequence[Check]) -> list[str]:
 
 def test_a_clean_act_holds_in_every_point(folder: Path) -> None:
     assert broken(prove(SCENARIO, facts(folder), GOOD)) == []
-    assert broken(prove_fifo(SCENARIO, facts(folder))) == []
+    assert broken(prove_plain(SCENARIO, Scheduler.FIFO, facts(folder))) == []
 
 
 def test_a_job_without_a_result_is_named(folder: Path) -> None:
@@ -159,15 +159,6 @@ def test_what_went_astray_is_held_against_one_lease_of_the_biggest_gang(
     (check,) = (check for check in prove(SCENARIO, facts(folder), parted) if "part of the GPU" in check.title)
     assert check.holds is holds
     assert check.found.endswith("of at most 8.3% (one lease of 2 GPUs)")
-
-
-def test_the_comparison_has_a_line_for_each_tenant_and_a_dash_without_the_other_act() -> None:
-    other = replace(GOOD, tenants=(tenant("a", 1.0, 2.0), tenant("b", 0.0, 0.0)), makespan_seconds=35)
-    rows = {row.what: (row.fair, row.fifo) for row in compare(SCENARIO, GOOD, other)}
-    assert rows["a's part of the GPU time, everybody hungry (due 50%)"] == ("50%", "100%")
-    assert rows["worst tenant's rho, everybody hungry"] == ("0.80", "0.00")
-    assert rows["makespan"] == ("40 s", "35 s")
-    assert all(row.fifo == "-" for row in compare(SCENARIO, GOOD, None))
 
 
 def test_ticks_are_summed_up_in_words() -> None:

@@ -22,7 +22,7 @@ from rich.console import Console
 from slurm_fair.cli import demo as command
 from slurm_fair.demo.counters import leave_behind
 from slurm_fair.demo.measure import measure
-from slurm_fair.demo.scenario import DemoJob, DemoScenario, full, quick
+from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import Stopped
 from slurm_fair.demo.verdict import evidence, prove
 from slurm_fair.demo.virtual import Pace, play
@@ -59,11 +59,11 @@ def running(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_virtual_demo_proves_itself_compares_itself_and_leaves_nothing(tmp_path: Path) -> None:
     began = time.monotonic()
-    with running(tmp_path) as demo:
+    with running(tmp_path, "--full") as demo:
         said, complained = demo.communicate(timeout=100)
     assert demo.returncode == 0, said[-3000:] + complained
     assert time.monotonic() - began < 60
-    for words in ("\nProof\n", "plain Slurm FIFO", "Tenant", "29 of 29 jobs", "The daemon made"):
+    for words in ("\nProof\n", "fair share  FIFO", "Tenant", "29 of 29 jobs", "The daemon made"):
         assert words in said
     assert "FAILED" not in said
     assert re.search(r"^ +\d+ s  slurm_fair: GPUs vision \d+ \(rho", said, re.MULTILINE)
@@ -71,8 +71,18 @@ def test_the_virtual_demo_proves_itself_compares_itself_and_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_it_ends_with_one_picture_and_in_words_with_gain_and_price() -> None:
+    result = CliRunner().invoke(command.demo, ["--virtual", "--fast"])
+    assert result.exit_code == 0, result.output
+    _, closing = result.stdout.split("\n\nEach tenant's part of the GPU time ")
+    assert len(closing.splitlines()) <= 35
+    assert max(map(len, closing.splitlines()[:24])) <= 80
+    for words in ("fair share   ", "Beside FIFO: ", "The price: ", "12 of 12 proofs hold", "Next: "):
+        assert words in closing
+
+
 def test_the_closing_report_knows_that_every_job_has_ended() -> None:
-    result = CliRunner().invoke(command.demo, ["--virtual", "--fast", "--quick", "--no-fifo"])
+    result = CliRunner().invoke(command.demo, ["--virtual", "--fast", "--quick", "--no-fifo", "--full"])
     assert result.exit_code == 0, result.output
     states = re.findall(r"^\d+ +\S+ +\S+ +([A-Z]+) ", result.stdout, re.MULTILINE)
     assert states == ["COMPLETED"] * 13
@@ -89,16 +99,18 @@ SIZES = {
 
 
 @pytest.mark.parametrize("plot", SIZES.values(), ids=SIZES)
-def test_the_proof_holds_at_every_size_and_plain_fifo_would_not_pass_it(
+def test_the_proof_holds_at_every_size_and_slurm_alone_would_not_pass_it(
     plot: DemoScenario, tmp_path: Path
 ) -> None:
     played = play(plot, tmp_path, True, Console(file=io.StringIO()), True)
-    assert played.fifo is not None
-    fair, fifo = (measure(facts.runs, plot.weights, plot.total_gpus) for facts in (played.fair, played.fifo))
+    fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
     assert [check for check in prove(plot, played.fair, fair) if not check.holds] == []
-    failed = [check.title for check in prove(plot, played.fair, fifo) if not check.holds]
-    assert any(title.startswith("each tenant's part") for title in failed)
-    assert any(title.startswith("no tenant's rho") for title in failed)
+    assert tuple(played.plain) == PLAIN
+    for facts in played.plain.values():
+        plain = measure(facts.runs, plot.weights, plot.total_gpus)
+        failed = [check.title for check in prove(plot, played.fair, plain) if not check.holds]
+        assert any(title.startswith("each tenant's part") for title in failed)
+        assert any(title.startswith("no tenant's rho") for title in failed)
 
 
 def test_what_is_kept_is_a_journal_that_the_other_commands_read(tmp_path: Path) -> None:
@@ -136,7 +148,7 @@ def test_where_no_slurm_can_be_had_a_virtual_cluster_takes_its_place(monkeypatch
     result = CliRunner().invoke(command.demo, ["--or-virtual", "--quick", "--no-fifo"])
     assert result.exit_code == 0, result.output
     assert "No Slurm can be had here (a lab needs slurmctld" in result.stderr
-    assert "13 of 13 jobs" in result.stdout
+    assert "8 of 8 proofs hold" in result.stdout
 
 
 def test_without_being_asked_for_it_none_takes_its_place_but_is_named(

@@ -27,7 +27,7 @@ def said(tmp_path: Path, tree: dict[str, Any], **tally: Any) -> list[tuple[Level
 def test_of_a_policy_that_solves_nothing_and_a_daemon_that_never_ran_there_is_nothing_to_say(
     tmp_path: Path,
 ) -> None:
-    assert said(tmp_path, {}) == []
+    assert said(tmp_path, {"policy": {"name": "astraea"}}) == []
 
 
 def test_a_policy_that_solves_is_told_with_its_bounds(tmp_path: Path) -> None:
@@ -39,10 +39,11 @@ def test_a_policy_that_solves_is_told_with_its_bounds(tmp_path: Path) -> None:
 
 
 def test_plans_that_failed_are_a_warning_and_none_is_fine(tmp_path: Path, utc: None) -> None:
-    assert said(tmp_path, {}, made=9) == [
+    unsolved = {"policy": {"name": "astraea"}}
+    assert said(tmp_path, unsolved, made=9) == [
         (Level.OK, "all plans since 1970-01-01 00:16:40 were made in time (9)")
     ]
-    assert said(tmp_path, {}, made=9, failed=2, why="it was late", failed_at=1500.0) == [
+    assert said(tmp_path, unsolved, made=9, failed=2, why="it was late", failed_at=1500.0) == [
         (Level.WARNING, "2 of 9 plans since 1970-01-01 00:16:40 failed, the last because it was late")
     ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.model import Event, EventKind, Sizes, Snapshot
 from slurm_fair.model.ids import pack
-from slurm_fair.throughput import Alike
+from slurm_fair.throughput import Alike, Links
 from tests.support.reporting import Looks, MemoryShelf, row_of, running, waiting
 
 
@@ -89,6 +89,22 @@ def test_types_are_compared_with_the_first_one() -> None:
     assert seen.told.rate[row_of(seen, 3)].tolist() == pytest.approx([1.0, 1 / 3], rel=0.05)
     assert told(seen, "steps_per_second", 2) == pytest.approx(6.0, rel=0.05), "on the reference type"
     assert told(seen, "done_seconds", 2) == pytest.approx(100, rel=0.05)
+
+
+def test_given_links_tell_how_fast_a_job_is_on_a_type_and_across_nodes_that_it_never_ran_on() -> None:
+    slow_net = {"a100": {"link": 100.0, "net": 1.0}, "v100": {"link": 100.0, "net": 1.0, "speed": 0.25}}
+    fast_net = {name: {**rates, "net": 99.0} for name, rates in slow_net.items()}
+    found = []
+    for links in ({}, slow_net, fast_net):
+        looks, first = Looks(links=Links.given(links)), running(1, gpus=4)
+        looks.trains([first], 5.0, 300)
+        seen = looks.look(400, [first, waiting(2, gpus=4)])
+        assert seen.told is not None
+        row = row_of(seen, 2)
+        found.append((seen.told.rate[row, 1], seen.told.spread_rate[row, 0]))
+    unknown, slow, fast = found
+    assert (unknown[0], slow[0], fast[0]) == pytest.approx((1.0, 0.25, 0.25), rel=0.1)
+    assert slow[1] < fast[1], "across nodes it is slower where the net is slow"
 
 
 def test_an_elastic_job_is_told_by_its_usual_size() -> None:
@@ -263,6 +279,21 @@ def test_classes_by_model_are_those_that_jobs_report() -> None:
     assert seen.speeds.classes == ("a: model=bert",)
 
 
+def test_classes_by_script_are_told_by_the_stamp_whatever_jobs_are_called() -> None:
+    looks, later = Looks(alike=Alike.SCRIPT), [running(1, name="x"), waiting(2, name="y")]
+    looks.script = "0123456789abcdef"
+    looks.trains([running(1, name="x")], 5.0, 120)
+    seen = looks.look(150, later)
+    assert seen.speeds is not None
+    assert seen.speeds.job_class.tolist() == [0, 0]
+    looks.script = ""
+    seen = looks.look(180, [*later, waiting(3, name="x")])
+    assert seen.speeds is not None
+    assert seen.speeds.job_class.tolist() == [0, 0, -1], (
+        "it does not say its script, and none of its name is known"
+    )
+
+
 def test_a_job_that_was_requeued_is_of_the_class_of_the_model_that_it_named() -> None:
     looks = Looks(alike=Alike.MODEL)
     looks.look(30, [running(1)], {1: {"step": 150, "steps": 1e5, "steps_per_second": 5.0, "model": "bert"}})
@@ -308,6 +339,57 @@ def test_what_goes_wrong_costs_no_look(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     looks = Looks()
+    looks.profiled = True
     monkeypatch.setattr("slurm_fair.knowing.cluster.with_speeds", lambda *_: 1 / 0)
-    assert looks.look(10, [running(1)]).told is None
+    seen = looks.look(10, [running(1)])
+    assert (seen.told, seen.profiles) == (None, None)
     assert "this look goes without it" in caplog.text
+
+
+def profiles(seen: Snapshot) -> tuple[list[int], list[float], list[list[bool]]]:
+    """Class, steps and known GPU types of each job that asks to be profiled."""
+    assert seen.profiles is not None
+    each = seen.profiles
+    return each.job_class.tolist(), each.steps.tolist(), each.measured.tolist()
+
+
+def test_of_jobs_to_be_profiled_it_is_told_where_their_class_was_measured_and_what_they_reported() -> None:
+    looks = Looks()
+    looks.profiled = True
+    jobs = [running(1, on={"a1": 1}), waiting(2), waiting(3, name="other")]
+    assert profiles(looks.look(10, jobs)) == ([0, 0, 1], [0, 0, 0], [[False] * 2] * 3)
+    for time in (20, 50):
+        seen = looks.look(time, jobs, {1: {"step": 5.0 * time, "steps": 1e5}})
+    assert profiles(seen) == ([0, 0, 1], [250, 0, 0], [[True, False], [True, False], [False, False]])
+    looks = Looks(learns=False)
+    looks.profiled = True
+    nothing = profiles(looks.look(10, jobs))[2]
+    assert nothing == [[True] * 2] * 3, "where nothing is learned there is nothing to measure"
+
+
+def test_no_sample_is_taken_of_the_pace_of_another_run() -> None:
+    looks = Looks()
+    looks.profiled = True
+    for time in (10, 20, 40):
+        looks.look(time, [running(1, on={"a1": 1})], {1: {"step": 5.0 * time, "steps": 1e5}})
+    again = [running(1, on={"v1": 1}, start=100.0, restarts=1)]
+    seen = looks.look(110, again, {1: {"step": 220, "steps": 1e5}})
+    assert profiles(seen)[2] == [[True, False]], "its pace is still that of its run on the other type"
+    assert told(seen, "steps_per_second", 1) > 0
+    seen = looks.look(135, again, {1: {"step": 270, "steps": 1e5}})
+    assert profiles(seen)[1:] == ([70.0], [[True, True]])
+    assert known_rate(seen, 1, "v100", 1) == pytest.approx(2.0)
+
+
+def test_a_server_on_which_a_class_is_slower_is_told() -> None:
+    looks = Looks()
+    usual = [running(number, on={"a1": 1}) for number in (1, 2, 3)]
+    looks.trains(usual, 10.0, 300.0)
+    assert looks.look(301.0, usual).speeds is not None
+    slow = [running(4, on={"a2": 1}, start=310.0)]
+    seen = looks.trains(slow, 5.0, 600.0, since=310.0)
+    assert seen.nodes.names == ("a1", "a2", "v1")
+    assert seen.speeds is not None
+    on_a1, on_a2, on_v1 = seen.speeds.on_nodes(np.array([0]), 3)[:, 0].tolist()
+    assert on_a2 / on_a1 == pytest.approx(0.5, rel=0.15)
+    assert on_v1 == 1.0, "of another type nothing is known"

@@ -44,7 +44,7 @@ MONTH = {
 
 @pytest.mark.parametrize("label", MONTH)
 def test_events_come_to_one_row_a_job(label: str) -> None:
-    outcomes = Outcomes.from_events(months.events(), until=months.MAR_1 + 3600)
+    outcomes = outcomes_of(months.events(), until=months.MAR_1 + 3600)[0]
     found = of(outcomes, label)
     assert {name: found[name] for name in MONTH[label]} == pytest.approx(MONTH[label], nan_ok=True)
     assert np.all(np.diff(outcomes.key) > 0)
@@ -67,7 +67,7 @@ def test_an_export_comes_to_the_same(tmp_path: Path) -> None:
     source = EventFile(months.events(), months.moments())
     file = tmp_path / "events.jsonl"
     file.write_text("".join(export_lines(source, 0.0, 1e12)))
-    assert_same(Outcomes.from_events(read_events(file).events()), Outcomes.from_events(months.events()))
+    assert_same(outcomes_of(read_events(file).events())[0], outcomes_of(months.events())[0])
 
 
 def assert_same(one: Outcomes, two: Outcomes) -> None:
@@ -87,7 +87,7 @@ def event(time: float, kind: str, **detail: Any) -> Event:
 
 def only(events: list[Event], until: float | None = None) -> dict[str, Any]:
     """The one job that these events speak of."""
-    outcomes = Outcomes.from_events(events, until)
+    outcomes = outcomes_of(events, until)[0]
     assert len(outcomes) == 1
     return {name: column[0] for name, column in outcomes._arrays().items()}
 

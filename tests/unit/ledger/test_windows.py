@@ -23,7 +23,7 @@ from slurm_fair.ledger import (
     sampled_windows,
 )
 from slurm_fair.ledger.metrics.windows import windows_of_moments
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from tests.support.outcome_rows import NAN, floats, row, table
 
 

@@ -1,8 +1,10 @@
 """Speeds of classes of jobs in shapes."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from slurm_fair.model import Speeds
+from slurm_fair.model import NodeSpeeds, Speeds
 
 NAN = float("nan")
 
@@ -34,3 +36,11 @@ def test_the_doubt_of_a_rate_stands_beside_it() -> None:
 
 def test_jobs_can_be_taken_in_another_order() -> None:
     assert some().for_rows([1, 0]).job_class.tolist() == [-1, 0]
+
+
+def test_a_node_is_as_fast_as_its_type_where_nothing_else_is_known() -> None:
+    slow = replace(some(), nodes=NodeSpeeds(np.array([0]), np.array([2]), np.array([0.5])))
+    rows = np.array([0, 1])
+    assert slow.on_nodes(rows, 3).tolist() == [[1.0, 1.0], [1.0, 1.0], [0.5, 1.0]]
+    assert slow.for_rows([1, 0]).on_nodes(rows, 3)[2].tolist() == [1.0, 0.5]
+    assert some().on_nodes(rows, 3).tolist() == [[1.0, 1.0]] * 3

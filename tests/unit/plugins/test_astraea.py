@@ -15,6 +15,8 @@ from tests.support.accounts import Account, places, reasons, verdicts, view
 from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
 
 NOW = 10_000.0
+EARLY_START = "it never ran, and with it the first leases of its tenant stay within its quota"
+IN_TURN, AHEAD_OF_IT = Astraea(early_starts=0), Astraea(early_starts=1)  # of the tenant's turn
 GRANT, WAIT, RENEW, REVOKE, KEEP, LEAVE = (
     Verdict.GRANT,
     Verdict.WAIT,
@@ -152,7 +154,7 @@ def test_a_whole_node_is_made_where_it_harms_those_owed_least() -> None:
 def test_a_job_owed_more_is_never_evicted_for_one_owed_less() -> None:
     one, two = running(1, {"n1": 4}, tenant="a"), running(2, {"n2": 4}, tenant="a")
     seen = cluster(one, two, job(3, gpus=8, tenant="b"), gpus={"n1": 8, "n2": 8})
-    result = decided(view(seen, over(one, two), {"a": Account(0, 1e9), "b": Account(20, 10)}))
+    result = decided(view(seen, over(one, two), {"a": Account(0, 1e9), "b": Account(20, 10)}), IN_TURN)
     assert result == {"1": RENEW, "2": RENEW, "3": WAIT}
 
 
@@ -164,7 +166,7 @@ def test_a_gang_that_cannot_start_does_not_cost_its_tenant_what_runs() -> None:
     )
     held = leases(lease(1, {"n1": 4}, end=NOW), lease(2, {"n2": 8}, end=NOW + 1))
     accounts = {"a": Account(0, 1e9), "b": Account(20, 10)}
-    assert decided(view(seen, held, accounts)) == {"1": RENEW, "2": KEEP, "3": WAIT, "4": WAIT}
+    assert decided(view(seen, held, accounts), IN_TURN) == {"1": RENEW, "2": KEEP, "3": WAIT, "4": WAIT}
 
 
 PINNED = [
@@ -214,13 +216,13 @@ def test_long_renewed_leases_are_kept_when_asked() -> None:
 
 
 AHEAD = [
-    ("less than a lease ahead of its sibling: it stays", 8 * 900.0 - 1, {"1": RENEW, "2": WAIT}),
-    ("a lease ahead of it, and more: it gives way", 8 * 900.0 + 9000.0, {"1": REVOKE, "2": GRANT}),
+    ("less than four leases ahead of its sibling: it stays", 4 * 8 * 900.0 - 1, {"1": RENEW, "2": WAIT}),
+    ("four leases ahead of it, and more: it gives way", 4 * 8 * 900.0 + 9000.0, {"1": REVOKE, "2": GRANT}),
 ]
 
 
 @pytest.mark.parametrize(("had", "expected"), [case[1:] for case in AHEAD], ids=[case[0] for case in AHEAD])
-def test_a_job_that_runs_gives_way_to_a_sibling_when_it_is_a_lease_ahead(
+def test_a_job_that_runs_gives_way_to_a_sibling_when_it_is_four_leases_ahead(
     had: float, expected: dict[str, Verdict]
 ) -> None:
     one = running(1, {"n1": 8}, tenant="a")
@@ -236,6 +238,43 @@ def test_of_two_tenants_the_needier_goes_first_however_close_they_are() -> None:
     held = leases(lease(1, {"n1": 8}, end=NOW))
     tenants = {"a": Account(9, 10), "b": Account(8, 10)}
     assert decided(view(seen, held, tenants=tenants)) == {"1": REVOKE, "2": GRANT}
+
+
+EARLY = [
+    ("its tenant's first leases leave room for it in the quota", AHEAD_OF_IT, 4.0, GRANT),
+    ("with it they would hold more than that", AHEAD_OF_IT, 3.9, WAIT),
+    ("they would hold more than the part that the site wants", Astraea(early_starts=0.9), 4.0, WAIT),
+    ("the site wants none", IN_TURN, 4.0, WAIT),
+    ("new jobs do not go first", replace(AHEAD_OF_IT, new_jobs_first=False), 4.0, WAIT),
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "quota", "expected"), [case[1:] for case in EARLY], ids=[case[0] for case in EARLY]
+)
+def test_a_job_that_never_ran_goes_before_a_needier_tenant(
+    policy: Astraea, quota: float, expected: Verdict
+) -> None:
+    """First leases of `a` hold 2 of 8 GPUs, and its new job wants 2; a lease of the needier `b` is over."""
+    first, goes_on = running(1, {"n1": 2}, tenant="a"), running(2, {"n1": 4}, tenant="b")
+    ended = running(3, {"n1": 2}, tenant="b")
+    seen = cluster(first, goes_on, ended, job(4, gpus=2, tenant="a"), a=quota, b=8.0 - quota)
+    held = leases(
+        lease(1, {"n1": 2}, end=NOW + 500), lease(2, {"n1": 4}, end=NOW + 500), lease(3, {"n1": 2}, end=NOW)
+    )
+    now = view(seen, held, {"a": Account(20, 10), "b": Account(10, 10)})
+    gives_way = REVOKE if expected == GRANT else RENEW
+    assert decided(now, policy) == {"1": KEEP, "2": KEEP, "3": gives_way, "4": expected}
+    assert (reasons(seen, policy.plan(now))["4"] == EARLY_START) == (expected == GRANT)
+
+
+def test_a_lease_that_was_renewed_does_not_stand_in_the_way_of_early_starts() -> None:
+    one, two = running(1, {"n1": 4}, tenant="a"), running(2, {"n1": 4}, tenant="b")
+    seen = cluster(one, two, job(3, gpus=4, tenant="a"))
+    tenants = {"a": Account(20, 10), "b": Account(10, 10)}
+    for renewals, expected in ((0, WAIT), (1, GRANT)):
+        held = leases(lease(1, {"n1": 4}, end=NOW + 500, renewals=renewals), lease(2, {"n1": 4}, end=NOW))
+        assert decided(view(seen, held, tenants), AHEAD_OF_IT)["3"] == expected
 
 
 def test_what_no_policy_decides() -> None:

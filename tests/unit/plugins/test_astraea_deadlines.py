@@ -76,7 +76,9 @@ def test_a_deadline_goes_before_a_first_start_and_before_long_renewed_leases() -
     held = leases(lease(1, {"n1": 8}, end=NOW, renewals=9))
     accounts = {"1": Account(0, 10), "3": Account(9, 10)}
     now = view(seen, held, jobs=accounts)
-    assert decided(now, Astraea(keep_long_renewed=5)) == {"1": REVOKE, "2": WAIT, "3": GRANT}
+    for early in (0.0, 1.0):
+        policy = Astraea(keep_long_renewed=5, early_starts=early)
+        assert decided(now, policy) == {"1": REVOKE, "2": WAIT, "3": GRANT}
     off = Astraea(keep_long_renewed=5, urgent="off")
     assert decided(now, off) == {"1": REVOKE, "2": GRANT, "3": WAIT}
     assert decided(now, replace(off, new_jobs_first=False)) == {"1": RENEW, "2": WAIT, "3": WAIT}

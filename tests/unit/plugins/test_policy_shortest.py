@@ -40,6 +40,13 @@ def test_what_is_done_counts() -> None:
     assert play.play(ShortestRemaining(), 4) == [{"1"}] * 4
 
 
-def test_a_job_of_unknown_length_comes_last() -> None:
+@pytest.mark.parametrize("policy", [ShortestRemaining(), ShortestRemainingService()], ids=["srtf", "srsf"])
+def test_what_a_job_of_unknown_length_ran_stands_for_what_it_has_left(policy: Policy) -> None:
+    """Job 2 says 2,000 s: job 1 goes first until it has run 2,700 s itself."""
+    play = Play([job(1, gpus=8), job(2, gpus=8, submit=1)], {"n1": 8}, declared={"2": 2000.0})
+    assert play.play(policy, 5) == [{"1"}, {"1"}, {"1"}, {"2"}, {"2"}]
+
+
+def test_a_job_of_unknown_length_that_cannot_be_stopped_comes_last() -> None:
     play = Play([job(1, gpus=8), job(2, gpus=8, submit=1)], {"n1": 8}, declared={"2": 90_000.0})
-    assert play.round(ShortestRemaining()) == {"2"}
+    assert play.round(ShortestJob()) == {"2"}

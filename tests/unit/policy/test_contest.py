@@ -57,7 +57,7 @@ def test_place(holdings: Holdings, losers: set[int], gpus: int, evicted: set[int
 
 def test_a_renewed_job_is_not_evicted() -> None:
     arena = contest([{"n0": 8}], set(), nodes=1)
-    arena.renew(0)
+    arena.protect(0)
     assert arena.place(gang(1)) is None
     assert arena.evicted == []
 
@@ -91,7 +91,7 @@ def test_every_room_has_what_its_name_says(holdings: Holdings, losers: set[int],
     for act in acts:
         if act < len(holdings):
             if arena.is_open(act):
-                arena.renew(act)
+                arena.protect(act)
                 renewed.add(act)
         else:
             for node, gpus in arena.place(gang(max(act - 4, 1))) or []:

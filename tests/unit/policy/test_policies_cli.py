@@ -80,6 +80,16 @@ def test_plans_of_a_policy_that_throws_dice_are_not_compared() -> None:
     assert "the rule `same` is broken" in rules["rows"]["what"]
 
 
+def test_rules_that_an_error_stops_are_not_said_to_hold() -> None:
+    _, rules = checked(strange.Raises)
+    stopped = {rule: row["what"] for rule, row in rules.items() if row["level"] == "left out"}
+    assert [rule for rule, row in rules.items() if row["level"] == "error"] == ["plan"]
+    assert [rule for rule, row in rules.items() if row["level"] == "ok"] == ["empty", "nodes"], (
+        "it is not asked"
+    )
+    assert set(stopped.values()) == {"the error of the rule `plan` stops it"}
+
+
 def test_what_a_person_reads_names_the_rule_the_line_and_the_cure() -> None:
     with strange.installed(mine=strange.NeedsReports):
         said = call("policies", "check", "mine")
@@ -92,7 +102,7 @@ def test_the_list_has_every_policy_with_its_idea() -> None:
     document = json.loads(call("policies", "--json").out)
     assert faults(document, json.loads((SCHEMAS / "policies.json").read_text())) == []
     assert tuple(row["policy"] for row in document["policies"]) == names()
-    assert [row["policy"] for row in document["policies"] if row["chosen"]] == ["astraea"]
+    assert [row["policy"] for row in document["policies"] if row["chosen"]] == ["fair"]
     assert all(len(row["idea"].split()) > 3 for row in document["policies"])
     text = call("policies").out
     assert all(name in text for name in names())

@@ -113,7 +113,7 @@ def chapter(name: str) -> set[str]:
     ("name", "kind", "untold"),
     [
         ("View", View, set()),
-        ("Jobs", JobTable, {"empty"}),
+        ("Jobs", JobTable, set()),
         ("Told", Told, {"nothing"}),
         ("Plan", Plan, set()),
     ],

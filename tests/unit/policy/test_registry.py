@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slurm_fair.errors import ConfigError, PolicyError, SlurmFairError
-from slurm_fair.policy import Policy, load, names, registry
+from slurm_fair.model import Plan
+from slurm_fair.policy import Policy, View, load, names, registry
+from slurm_fair.policy.registry import in_full, load_recorded, settings_of
 from slurm_fair_plugins.astraea import Astraea
 
 
@@ -27,7 +32,7 @@ WRONG: list[tuple[str, dict[str, object], type[SlurmFairError], str]] = [
     ("astrea", {}, PolicyError, "unknown policy 'astrea': did you mean 'astraea'?"),
     ("zzz", {}, PolicyError, "unknown policy 'zzz': known are "),
     ("astraea", {"choose_shares": "quota"}, ConfigError, "'choose_shares': did you mean 'choose_share'?"),
-    ("astraea", {"qqq": 1}, ConfigError, "unknown setting 'qqq': known are choose_share, keep_long_renewed"),
+    ("astraea", {"qqq": 1}, ConfigError, "'qqq': known are choose_share, early_starts, keep_long_renewed"),
     ("astraea", {"choose_share": "quotas"}, ConfigError, "choose_share = 'quotas': did you mean 'quota'?"),
     ("astraea", {"keep_long_renewed": "3"}, ConfigError, "keep_long_renewed = '3': expected int, got str"),
     ("astraea", {"keep_long_renewed": True}, ConfigError, "expected int, got bool"),
@@ -72,3 +77,55 @@ def test_a_broken_plugin_is_a_policy_error(monkeypatch: pytest.MonkeyPatch, load
     monkeypatch.setattr(registry, "_found", lambda: {"own": _Entry("own", "site:Own", loads)})
     with pytest.raises(PolicyError, match=says):
         load("own", {})
+
+
+@dataclass(frozen=True)
+class Own:
+    """A site's policy, one of whose defaults no configuration could give, and one not even its own type allows."""
+
+    weights: Mapping[str, float]
+    part: float = 0.5
+    most: int = None  # type: ignore[assignment]
+    table: object = field(default_factory=lambda: np.ones(2))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", tuple(sorted(self.weights.items())))
+
+    def plan(self, view: View) -> Plan:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", names())
+def test_all_settings_of_a_policy_are_plain_and_make_it_again(name: str) -> None:
+    policy = load(name, {})
+    full = in_full(name, policy, {})
+    assert tuple(full) == settings_of(name)
+    assert load_recorded(name, json.loads(json.dumps(full))) == policy
+
+
+def test_given_settings_stand_among_all_of_them() -> None:
+    given = {"swap_after": 2, "choose_share": "demand"}
+    full = in_full("astraea", load("astraea", given), given)
+    assert len(full) == len(settings_of("astraea"))
+    assert load_recorded("astraea", full) == Astraea(swap_after=2, choose_share="demand")
+
+
+def test_defaults_that_cannot_be_given_are_left_out_and_what_is_given_stays_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_found", lambda: {"own": _Entry("own", "site:Own", Own)})
+    given = {"weights": {"b": 2.0, "a": 1.0}}
+    full = in_full("own", load("own", given), given)
+    assert full == {"part": 0.5, **given}
+    made: Any = load_recorded("own", full)
+    assert (made.weights, made.part, made.most) == ((("a", 1.0), ("b", 2.0)), 0.5, None)
+
+
+def test_a_setting_that_a_tick_does_not_name_is_as_it_was_before_its_default_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_UNNAMED", {"astraea": {"swap_after": 7.0}})
+    assert load_recorded("astraea", {"early_starts": 1}) == Astraea(early_starts=1, swap_after=7)
+    assert load_recorded("astraea", {"swap_after": 2}) == Astraea(swap_after=2)
+    assert load("astraea", {}) == Astraea()
+    assert load_recorded("srtf", {}) == load("srtf", {})

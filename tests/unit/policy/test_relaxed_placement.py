@@ -11,6 +11,7 @@ import pytest
 from slurm_fair.errors import ConfigError, InputError
 from slurm_fair.model import Verdict
 from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
+from slurm_fair.policy.registry import settings_of
 from slurm_fair.sim import Costs
 from slurm_fair.sim.world.speed import notes_on_speeds
 from slurm_fair.slurm.command import CommandResult, Commands
@@ -103,7 +104,7 @@ def test_what_a_gang_of_a_fixed_split_leaves_on_its_nodes_is_given_to_others(
     assert np.bincount(plan.places.row, plan.places.gpus).tolist() == [4, 2]
 
 
-@pytest.mark.parametrize("name", [name for name in names() if hasattr(load(name, {}), "placement")])
+@pytest.mark.parametrize("name", [name for name in names() if "placement" in settings_of(name)])
 def test_the_setting_is_known_to_every_policy_that_places(name: str) -> None:
     with pytest.raises(ConfigError, match="unknown placement 'relax'"):
         load(name, {"placement": "relax"}).plan(view(snapshot(), leases()))

@@ -14,7 +14,7 @@ from slurm_fair.reconcile.free import awaited
 from slurm_fair.tick import TickDone
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
-from tests.support.turns import BEGAN, RUNNING, Turn, gated, running
+from tests.support.tick_bench import BEGAN, RUNNING, TickBench, gated, running
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=120.0, start_timeout=60.0)
 NOW = 5000.0
@@ -27,10 +27,10 @@ SCARCE = [
 Row = dict[str, int]
 
 
-def see(turn: Turn, *jobs: JobSpec, after: float = 10.0, **others: int) -> TickDone:
+def see(bench: TickBench, *jobs: JobSpec, after: float = 10.0, **others: int) -> TickDone:
     """A look at one node of eight GPUs and 64 CPUs."""
-    turn.clock.advance(after)
-    return turn.look(snapshot(time=turn.clock.now(), nodes={"n1": node(8, **others)}, jobs=jobs))
+    bench.clock.advance(after)
+    return bench.look(snapshot(time=bench.clock.now(), nodes={"n1": node(8, **others)}, jobs=jobs))
 
 
 def promises(done: TickDone) -> list[tuple[str, int, str]]:
@@ -40,35 +40,35 @@ def promises(done: TickDone) -> list[tuple[str, int, str]]:
     return [(event.kind, event.key, event.detail.get("why", "")) for event in told]
 
 
-def requeued(policy: Policy, asks: Row, small: list[JobSpec]) -> tuple[Turn, list[JobSpec]]:
+def requeued(policy: Policy, asks: Row, small: list[JobSpec]) -> tuple[TickBench, list[JobSpec]]:
     """Job 1 has just been requeued for job 2, which was promised its GPUs."""
-    turn = Turn(policy=policy, terms=TERMS)
+    bench = TickBench(policy=policy, terms=TERMS)
     first, second = running(1, BEGAN + 10, gpus=8, **asks), gated(2, gpus=8, tenant="b", **asks)
-    see(turn, gated(1, gpus=8, **asks))
-    see(turn, first)
-    see(turn, first, second, *small, after=float(turn.standing.leases.end.min()) - turn.clock.now())
+    see(bench, gated(1, gpus=8, **asks))
+    see(bench, first)
+    see(bench, first, second, *small, after=float(bench.standing.leases.end.min()) - bench.clock.now())
     for _ in range(12):
-        see(turn, first, second, *small)
-    assert turn.acts() == ["requeue 1"]
-    return turn, [gated(1, gpus=8, restarts=1, **asks), second, *small]
+        see(bench, first, second, *small)
+    assert bench.acts() == ["requeue 1"]
+    return bench, [gated(1, gpus=8, restarts=1, **asks), second, *small]
 
 
 @pytest.mark.parametrize(("asks", "others"), SCARCE, ids=str)
 def test_a_promise_whose_cpus_or_memory_others_take_is_taken_back_at_the_next_look(
     asks: Row, others: Row
 ) -> None:
-    turn, jobs = requeued(Astraea(), asks, [gated(3, gpus=1, tenant="c")])
-    done = see(turn, *jobs, **others)
+    bench, jobs = requeued(Astraea(), asks, [gated(3, gpus=1, tenant="c")])
+    done = see(bench, *jobs, **others)
     assert promises(done) == [("takenback", pack(2), TAKEN), ("granted", pack(3), "")]
-    assert turn.acts() == ["open 3"], "what fits does not wait"
+    assert bench.acts() == ["open 3"], "what fits does not wait"
 
 
 @pytest.mark.parametrize(("asks", "others"), SCARCE, ids=str)
 def test_it_is_not_made_again_until_there_is_room_for_it(asks: Row, others: Row) -> None:
-    turn, jobs = requeued(Astraea(), asks, [])
-    made = [promises(see(turn, *jobs, **others)) for _ in range(100)]
+    bench, jobs = requeued(Astraea(), asks, [])
+    made = [promises(see(bench, *jobs, **others)) for _ in range(100)]
     assert made == [[("takenback", pack(2), TAKEN)]] + [[]] * 99
-    assert [kind for kind, *_ in promises(see(turn, *jobs))] == ["granted"]
+    assert [kind for kind, *_ in promises(see(bench, *jobs))] == ["granted"]
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_no_policy_promises_nodes_whose_cpus_or_memory_others_have(
     policy: str, asks: Row, others: Row
 ) -> None:
     """Else the promise would be made and taken back at every look."""
-    turn, told = Turn(policy=registry.load(policy, {}), terms=TERMS), []
+    bench, told = TickBench(policy=registry.load(policy, {}), terms=TERMS), []
     waits = gated(1, gpus=8, submit=BEGAN, **asks)
     for _ in range(60):
-        told += promises(see(turn, waits, after=20, **others))
+        told += promises(see(bench, waits, after=20, **others))
     assert told == []
     for _ in range(60):
-        told += promises(see(turn, waits, after=20))
+        told += promises(see(bench, waits, after=20))
         if told:
             break
     assert [kind for kind, *_ in told] == ["granted"], "where there is room it is promised"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slurm_fair.errors import InputError
 from slurm_fair.sim import SimulationResult, rules_for, simulate
 from slurm_fair.sim.port.clock import VirtualClock, epoch_for
 from slurm_fair.sim.port.cluster import VirtualCluster
@@ -65,6 +66,20 @@ def test_a_measured_speed_goes_before_the_assumed_one() -> None:
     # With four it was measured not to run, with eight it was not measured.
     assert [gpus for gpus, _ in of_first_job(result)] == [1, 2]
     assert of_first_job(result)[1][1] == pytest.approx(300.0 / 1.5)
+
+
+def test_a_size_with_which_a_job_would_hardly_go_on_is_refused() -> None:
+    rates = {("v100", "consolidated", "net", 32, gpus): rate for gpus, rate in ((1, 10.0), (2, 1e-9))}
+    speeds = Throughputs("x", ("x",), "v100", rates)
+    job = arrival(gpus=1, seconds=900.0, model="net", batch_size=32, choices=(2,))
+    with pytest.raises(InputError, match=r"would take 9e\+12 s with 2 GPUs.*leave 2 out of its gpus_choices"):
+        turning(job, throughputs=speeds)
+
+
+def test_a_long_job_may_be_as_slow_as_its_gpus_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurm_fair.sim.run.MOST_LEASE_ENDS", 5)
+    with_one = arrival(gpus=16, seconds=2400.0, choices=(1,))
+    assert of_first_job(turning(with_one, elastic_exponent=1.0, gpus=16))[0] == (1, 600.0)
 
 
 def test_a_size_is_left_out_that_the_machines_cannot_give() -> None:

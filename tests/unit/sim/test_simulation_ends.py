@@ -60,6 +60,13 @@ def test_gpus_that_change_hands_are_not_idle() -> None:
     assert result.summary.fragments_mean == 0.0
 
 
+def test_gpus_that_may_not_be_granted_before_a_common_end_are_no_fragments_of_a_plan() -> None:
+    jobs = [arrival(0, seconds=900), arrival(585, seconds=60)]
+    result = simulated(jobs, "astraea", gpus=2, gpus_per_node=2, how=Rounds(lease=600.0))
+    assert result.outcomes.waited.max() == pytest.approx(15.0)
+    assert result.summary.fragments_mean == 0.0
+
+
 def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
     held: list[float] = []
     simulated(

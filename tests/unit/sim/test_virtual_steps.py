@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from slurm_fair.model import JobState, Verb
+from slurm_fair.model import JobState, Standing, Verb
 from slurm_fair.sim import Costs, Manners, Scenario, rules_for, simulate
 from slurm_fair.sim.loop.paces import DaemonsLooks, RecordedLooks
 from slurm_fair.sim.scenario import Step
@@ -123,6 +123,28 @@ def test_looks_of_a_daemon_follow_each_other_at_the_interval_and_faster_while_a_
     apart = np.diff(seen).round(3).tolist()
     assert (seen[0], apart[0]) == (1.25, 0.5)  # it was opened at the first look
     assert set(apart) == {0.5, 1.0}
+
+
+STANDING = Standing.new(T0)
+AUTO = replace(RULES.terms, interval=10.0, interval_min=1.0)
+
+
+def test_a_daemon_that_follows_changes_asks_for_them_each_second_after_the_first_one() -> None:
+    looks = DaemonsLooks(AUTO)
+    heard = [looks(STANDING, 0, T0, T0 + change) - T0 for change in (0.2, 1.0, 1.1, 4.7, 40.0)]
+    assert heard == pytest.approx([1.0, 1.0, 2.0, 5.0, 10.0])
+
+
+def test_a_daemon_hears_of_its_own_acts_when_it_asks_for_the_first_time() -> None:
+    assert DaemonsLooks(AUTO)(STANDING, 3, T0, T0 + 40.0) == T0 + 1.0
+
+
+def test_looks_that_cost_slurmctld_much_come_as_seldom_as_it_can_bear() -> None:
+    looks, now = DaemonsLooks(AUTO, 0.5, 0.5, 0.5), T0
+    instants = [now := looks(STANDING, 0, now, now) for _ in range(200)]
+    assert instants[0] == T0 + 1.0, "what was saved up is spent first"
+    apart = np.diff(instants)[-20:]
+    assert apart.mean() == pytest.approx(10.0, abs=0.6), "half a second each: a twentieth of a core"
 
 
 @pytest.mark.parametrize("ended", [None, []], ids=["nobody wants them", "somebody does"])

@@ -214,7 +214,7 @@ def test_an_answer_that_is_not_whole_is_no_answer(
             },
             "cannot be",
         ),
-        ({"ReqNodes": "n[1-"}, "an open bracket"),
+        ({"ReqNodes": "n[1-"}, "a bracket too many"),
         ({"ArrayTaskID": "0-3999999,0-3999999"}, "more tasks than an array can have"),
         ({"NumNodes": "²"}, "no whole number"),
     ],

@@ -15,6 +15,8 @@ import pytest
 
 from slurm_fair.model import JobState, Mode, Reported, Snapshot, label
 from slurm_fair.model.ids import pack
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.reading import report_comments
 from slurm_fair.slurm.reading.details import Details, JobDetails
 from slurm_fair.slurm.reading.messages import Wanted, job_directory
 from slurm_fair.slurm.reading.readers import Message, Readers
@@ -175,6 +177,100 @@ def asked(reports: RunReports) -> list[list[str]]:
     """The jobs whose files were read, look by look."""
     assert isinstance(reports.readers, Counting)
     return reports.readers.asked
+
+
+# -- the way from the comments ----------------------------------------------------------------------------
+
+TOKEN = "slurm_fair_report:job=1,restart=0,step=40,steps=200,batch_size=8,samples_per_s=2.5e1,time=1090"
+
+
+@pytest.mark.parametrize(
+    ("comment", "wanted"),
+    [
+        (
+            TOKEN,
+            {
+                "restart": 0,
+                "step": 40.0,
+                "steps": 200.0,
+                "batch_size": 8.0,
+                "samples_per_s": 25.0,
+                "time": 1090.0,
+            },
+        ),
+        (f"mine {TOKEN} slurm_fair_ack:job=1", {"restart": 0, "step": 40.0}),
+        (f"{TOKEN}\n{TOKEN.replace('step=40', 'step=50')}", {"step": 50.0}),
+        (TOKEN.replace("job=1", "job=2"), {}),
+        (f"x{TOKEN}", {}),
+        (TOKEN.replace("40", "-40"), {}),
+        (TOKEN.replace("40", "9" * 30), {}),
+        (TOKEN.replace("2.5e1", "1e9e9"), {"restart": 0, "step": 40.0}),
+        (TOKEN + ",a=1" * 20, {}),
+        (TOKEN + ";rm", {}),
+    ],
+)
+def test_a_report_in_a_comment_is_numbers_of_this_job_or_nothing(
+    comment: str, wanted: dict[str, float]
+) -> None:
+    found = report_comments.read_report(comment, "1")
+    assert {key: found.get(key) for key in wanted} == wanted
+    assert bool(found) == bool(wanted)
+    assert "samples_per_s" not in found or found["samples_per_s"] == 25.0
+
+
+def comments(monkeypatch: pytest.MonkeyPatch, texts: dict[int, str]) -> list[list[int]]:
+    """Slurm has these comments by record; the records that were asked for, call by call."""
+    calls: list[list[int]] = []
+
+    def ask(commands: Commands, records: list[int], columns: str) -> dict[int, list[str]]:
+        calls.append(records)
+        return {record: [text] for record, text in texts.items() if record in records}
+
+    monkeypatch.setattr(report_comments, "ask_text", ask)
+    return calls
+
+
+def test_who_says_nothing_in_a_file_is_heard_by_its_comment(
+    reports: RunReports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, 2, step=7)
+    calls = comments(monkeypatch, {1: TOKEN, 2: TOKEN.replace("job=1", "job=2")})
+    seen = look(running(1), running(2))
+    found = heard(reports, seen, "auto")
+    assert found is not None
+    assert (labels_of(found, seen), found.step.tolist()) == (["1", "2"], [40.0, 7.0])
+    assert calls == [[1]]
+    assert heard(reports, look(running(1), time=NOW + 20), "file") is not None
+    assert len(calls) == 1
+
+
+def test_comments_are_read_once_a_minute_and_an_old_report_is_no_silence_for_a_lease(
+    reports: RunReports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, silent = comments(monkeypatch, {1: TOKEN}), []
+    for time in (NOW, NOW + 30, NOW + 61, NOW + 900, NOW + 2400):
+        found = heard(reports, look(running(1), time=time), "comment")
+        assert found is not None
+        silent.append(found.silent_seconds.item(0))
+    assert len(calls) == 4
+    assert silent == [0.0, 0.0, 0.0, 0.0, 1200.0]
+
+
+def test_many_jobs_are_asked_for_in_turns(reports: RunReports, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = comments(monkeypatch, dict.fromkeys(range(1, 251), ""))
+    jobs = [running(number) for number in range(1, 251)]
+    heard(reports, look(*jobs), "comment")
+    heard(reports, look(*jobs, time=NOW + 61), "comment")
+    assert [len(call) for call in calls] == [200, 200]
+    assert set(calls[0]) | set(calls[1]) == set(range(1, 251))
+
+
+def test_where_no_answers_are_wanted_no_comment_is_read(
+    reports: RunReports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = comments(monkeypatch, {1: TOKEN})
+    assert heard(reports, look(running(1)), "none") is None
+    assert calls == []
 
 
 def test_what_running_jobs_wrote_stands_in_their_rows(reports: RunReports, tmp_path: Path) -> None:

@@ -122,3 +122,13 @@ def test_sizes_in_a_stamp_are_read_and_a_bad_list_costs_nothing_else(
     stamp = read_stamp(f"mine slurm_fair:v1,signal=USR1,{text}")
     assert stamp is not None
     assert (stamp.sizes, stamp.bad_sizes, stamp.signal) == (sizes, bad[:60], "USR1")
+
+
+@pytest.mark.parametrize(
+    ("said", "script"),
+    [("0123456789abcdef", "0123456789abcdef"), ("0123456789ABCDEF", ""), ("abc", ""), ("0" * 17, "")],
+)
+def test_a_script_in_a_stamp_is_a_hash_or_nothing_and_costs_nothing_else(said: str, script: str) -> None:
+    stamp = read_stamp(f"slurm_fair:v1,signal=USR1,gpus=1+2,script={said}")
+    assert stamp is not None
+    assert (stamp.script, stamp.sizes, stamp.signal) == (script, (1, 2), "USR1")

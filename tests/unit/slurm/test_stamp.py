@@ -18,6 +18,8 @@ from slurm_fair.slurm.reading.stamp import SIGNALS, Stamp, read_stamp
         ("slurm_fair:v9,gate=uts1795221357", Stamp(1, gate="uts1795221357")),
         ("text\nslurm_fair:v1\nmore", Stamp(1)),
         ("slurm_fair:v1,unknown=key", Stamp(1)),
+        ("slurm_fair:v1,profile=1", Stamp(1, profile=True)),
+        ("slurm_fair:v1,profile=yes", Stamp(1)),
         ("xslurm_fair:v1", None),
         ("slurm_fair:v1;gate=hold", None),
         ("slurm_fair:v1,signal=KILL", None),

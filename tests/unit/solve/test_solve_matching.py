@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.solve import How, assignment, first_in_line, literal, shortest_line, whole_makespan
+from slurm_fair.solve import How, assignment, first_in_line, shortest_line, whole_makespan
+from tests.support import literal
 
 few = settings(max_examples=60, deadline=None)
 costs = st.integers(1, 4).flatmap(

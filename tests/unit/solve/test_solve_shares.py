@@ -18,13 +18,13 @@ from slurm_fair.solve import (
     Table,
     centred,
     finish_time,
-    literal,
     makespan,
     max_min,
     max_sum,
     shares,
     topped_up,
 )
+from tests.support import literal
 
 few = settings(max_examples=60, deadline=None)
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -89,8 +89,18 @@ def test_a_snapshot_keeps_what_is_to_be_freed_and_one_of_an_older_version_frees_
 def test_a_plan_of_an_older_version_was_one_table_with_why_it_decides() -> None:
     plan, encoder = journals.plan(), Encoder()
     tree = encoder.tree(plan)
-    tree["of"] |= tree["of"].pop("why")["of"] | {"rests": True, "again": {"$float": "inf"}}
+    why = tree["of"].pop("why")["of"]
+    del why["no_turn"], tree["of"]["fault"]
+    tree["of"] |= why | {"rests": True, "again": {"$float": "inf"}}
     assert journals.same(decode(tree, lambda column: encoder.blobs[column]), plan)
+
+
+def test_a_plan_keeps_who_gets_no_turn_and_a_fault_of_the_profiler() -> None:
+    plan = journals.plan()
+    why = plan.explanation.with_columns(no_turn={"it cannot save": np.array([7, 8])})
+    told = replace(plan, why=why, fault="the profiler raised")
+    assert journals.same(there_and_back(told), told)
+    assert not journals.same(told, plan)
 
 
 def test_surrogates_and_control_characters_in_names_survive() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Result, Standing
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 from slurm_fair.ports import IntentLog, Journal
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.store.rows import seal

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from slurm_fair_templates import Options, split, submit_argv
-from slurm_fair_templates.deadline import limit_seconds, seconds_ahead
+from slurm_fair_templates.deadline import seconds_ahead
 from tests.support.zones import local_time
 
 NOW = 1_700_000_000.0
@@ -90,20 +90,3 @@ def test_deadlines_are_read_as_sbatch_reads_them(text: str, ahead: int | None) -
 def test_of_a_job_submitted_some_other_time_only_what_is_relative_is_known() -> None:
     known = [seconds_ahead(text, None) for text in ("now+90", "uts1700000100", "2023-11-15", "17:14")]
     assert known == [90, None, None, None]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("5", 300),
-        ("5:30", 330),
-        ("1:05:30", 3930),
-        ("2-3", 183_600),
-        ("2-3:04", 183_840),
-        ("2-3:04:05", 183_845),
-        ("UNLIMITED", 0),
-        ("", 0),
-    ],
-)
-def test_time_limits_are_read_as_sbatch_reads_them(text: str, seconds: int) -> None:
-    assert limit_seconds(text) == seconds

@@ -16,6 +16,7 @@ from slurm_fair_templates import (
     StampWords,
     directives,
     gpus_asked,
+    script_hash,
     script_of_wrap,
     split,
     stamped,
@@ -274,12 +275,37 @@ def test_fair_sbatch_hands_sbatch_the_options_as_they_were_and_the_wrapped_scrip
     assert (done.returncode, done.stdout) == (0, "Submitted batch job 5\n")
     argv = (tmp_path / "argv").read_text().splitlines()
     assert argv[:4] == ["-N", "2", "--weird=a b", "--gres=gpu:3"]
-    assert argv[4:] == [f"--comment={STAMP},gpus=3+6+9", "--requeue", "--open-mode=append", "--job-name=s.sh"]
+    of_script = script_hash((tmp_path / "s.sh").read_text())
+    comment = f"--comment={STAMP},gpus=3+6+9,script={of_script}"
+    assert argv[4:] == [comment, "--requeue", "--open-mode=append", "--job-name=s.sh"]
     script = (tmp_path / "script").read_text()
     assert '"$slurm_fair_script" --app x' in script
     assert "SLURM_FAIR_APP='my app'" in script
     assert "SLURM_FAIR_GPUS_REFERENCE=6" in script, "as on the command line, not as in the script"
     assert re.search(r"SLURM_FAIR_LEASE_PY=\S+/lease\.py\n", script)
+
+
+def test_the_stamp_names_the_script_and_neither_its_arguments_nor_its_options(tmp_path: Path) -> None:
+    comments = []
+    for name, text, words in (
+        ("a.sh", "#!/bin/sh\n", ["-G1"]),
+        ("b.sh", "#!/bin/sh\n", ["-G2"]),
+        ("c.sh", "#!/bin/bash\n", []),
+    ):
+        (tmp_path / name).write_text(text)
+        assert fair_sbatch(tmp_path, *words, "--no-gate", name, "--lr", name).returncode == 0
+        comments += [
+            word for word in (tmp_path / "argv").read_text().splitlines() if word.startswith("--comment")
+        ]
+    first, second, third = comments
+    assert re.fullmatch(rf"--comment={re.escape(STAMP)},script=[0-9a-f]{{16}}", first)
+    assert (first == second, first == third) == (True, False)
+
+
+@pytest.mark.parametrize("said", ["0" * 15, "0" * 17, "g" * 16, "0123456789abcde\n"])
+def test_a_hash_that_is_none_is_refused(said: str) -> None:
+    with pytest.raises(TemplateError, match="script-hash"):
+        Options(script_hash=said)
 
 
 def test_sbatchs_own_errors_and_exit_code_go_through(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurm_fair.cli.fair_sbatch import NO_PROFILER, NOT_REQUEUED, TOO_BIG
+from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
 from slurm_fair_templates import Options, gpus_asked, notes, split, submit_argv
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """`fair-sbatch WORDS` in a folder."""
     call = "from slurm_fair.cli import fair_sbatch_main; fair_sbatch_main()"
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), **more}
     return subprocess.run(
         [sys.executable, "-c", call, *words], cwd=folder, env=env, text=True, capture_output=True, check=False
     )
@@ -106,3 +108,44 @@ def test_notes_stand_on_standard_error_and_the_job_is_submitted_all_the_same(tmp
     assert done.stderr.startswith("fair-sbatch: --no-requeue: ")
     assert len(done.stderr.splitlines()) == 1
     assert "fair-sbatch:" not in done.stdout
+
+
+def test_a_job_asks_for_the_profiler_in_its_stamp() -> None:
+    asked, usual = (str(Options(profile=profile).stamp("")) for profile in (True, False))
+    assert asked == f"{usual},profile=1"
+    assert [read_stamp(words) for words in (asked, usual)] == [
+        Stamp(1, grace_seconds=120.0, profile=profile) for profile in (True, False)
+    ]
+
+
+@pytest.mark.parametrize(("enabled", "said"), [("true", ""), ("false", f"fair-sbatch: {NO_PROFILER}\n")])
+def test_who_asks_a_site_without_a_profiler_is_told(tmp_path: Path, enabled: str, said: str) -> None:
+    (tmp_path / "c.toml").write_text(f"[profiler]\nenabled = {enabled}\n")
+    (tmp_path / "s.sh").write_text("#!/bin/sh\n")
+    config = {"SLURM_FAIR_CONFIG": str(tmp_path / "c.toml")}
+    done = run(tmp_path, "--profile", "--gpus=1", "--time=10", "--print", "s.sh", **config)
+    assert (done.returncode, done.stderr) == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--gpus=4"], []),
+        (["--gpus=5"], [TOO_BIG.format(gpus=5, most=4)]),
+        (["--gpus=5", "--gpus-choices=1,5"], [TOO_BIG.format(gpus=5, most=4)]),
+        (
+            ["--gpus=4", "--no-requeue"],
+            [NOT_REQUEUED, "--no-requeue: the job is never asked to give its GPUs back"],
+        ),
+    ],
+)
+def test_who_can_get_no_turn_of_the_profiler_is_told_at_once(
+    tmp_path: Path, options: list[str], said: list[str]
+) -> None:
+    (tmp_path / "c.toml").write_text("[profiler]\nenabled = true\ngpus = 4\n")
+    (tmp_path / "s.sh").write_text("#!/bin/sh\n")
+    config = {"SLURM_FAIR_CONFIG": str(tmp_path / "c.toml")}
+    done = run(tmp_path, "--profile", *options, "--time=10", "--print", "s.sh", **config)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (0, len(said))
+    assert all(line.startswith(f"fair-sbatch: {each}") for line, each in zip(lines, said, strict=True))

@@ -219,6 +219,13 @@ def test_an_unknown_template_names_the_places() -> None:
         {"gate_seconds": -1},
         {"gpus_choices": (0,)},
         {"lr_rule": "cubic"},
+        {"lr_rule": "1=0"},
+        {"lr_rule": "1=-0.1"},
+        {"lr_rule": "1=1e999"},
+        {"lr_rule": "1=."},
+        {"lr_rule": "0=0.1"},
+        {"lr_rule": "1=0.1,1=0.2"},
+        {"lr_rule": "1=0.1\n"},
         {"app": "\0"},
     ],
 )

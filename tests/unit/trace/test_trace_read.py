@@ -200,6 +200,12 @@ def test_a_bad_row_is_refused_with_its_line_its_column_and_the_reason(
         ("weight", "1e-300", "'1e-300' is too small: give a number from 1e-12"),
         ("gpus_choices", "1|two", "no whole number"),
         ("gpus_choices", "0|1", "above 0"),
+        ("gpus_choices", "0-4", "above 0"),
+        ("gpus_choices", "8-2", "MIN-MAX or MIN-MAX:STEP"),
+        ("gpus_choices", "2-8:0", "MIN-MAX or MIN-MAX:STEP"),
+        ("gpus_choices", "2-8:", "no whole number"),
+        ("gpus_choices", "1-17", "17 sizes: at most 16; give a larger step"),
+        ("gpus_choices", "1-999999", "999999 sizes"),
         ("batch_size", "1.5", "no whole number"),
         ("epochs", "-1", "no whole number"),
         ("sensitivity", "-0.5", "must be 1 or more"),
@@ -314,3 +320,14 @@ def test_jobs_are_the_same_whether_they_are_read_together_or_one_by_one(
 
 def _by_time(rows: list[int], lines: list[str]) -> list[str]:
     return [lines[row] for row in sorted(rows, key=lambda row: float(lines[row].split(",")[2]))]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [("2-8:2", (2, 4, 6, 8)), ("2-4", (2, 3, 4)), ("1-8:3", (1, 4, 7)), (" 5-5 ", (5,)), ("4|2", (2, 4))],
+)
+def test_sizes_are_listed_or_lie_between_two_by_steps(
+    tmp_path: Path, text: str, sizes: tuple[int, ...]
+) -> None:
+    trace = read_trace(written(tmp_path, f"a,x,0,2,5,{text}", header=f"{HEADER},gpus_choices")).trace
+    assert trace.choice_sets[trace.choice_set.item(0)] == sizes

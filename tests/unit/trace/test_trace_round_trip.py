@@ -127,7 +127,7 @@ def jobs(draw: st.DrawFn) -> list[dict[str, str]]:
         "model": PLAIN | st.just("") | st.just("LM (batch size 5)"),
         "status": st.sampled_from(["", "Pass", "FAILED", "TIMEOUT"]),
         "weight": st.sampled_from(["", "2", "0.5"]),
-        "gpus_choices": st.sampled_from(["", "1", "4|1|2", "2|2"]),
+        "gpus_choices": st.sampled_from(["", "1", "4|1|2", "2|2", "2-8:2", "1-3"]),
         "app": PLAIN | st.just(""),
         "mode": st.sampled_from(["", "gns", "static"]),
         **{name: st.integers(0, 99).map(str) for name in ("batch_size", "epochs", "samples", "total_steps")},

@@ -6,7 +6,7 @@ import numpy as np
 
 from slurm_fair.ledger import with_those_left_alone
 from slurm_fair.model import Snapshot, Standing
-from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair.model.tenant_moment import TenantMoment
 
 
 def moments_of(snapshot: Snapshot, standing: Standing) -> list[TenantMoment]:

@@ -40,7 +40,7 @@ def _split(text: str) -> list[str]:
             parts.append(text[start:at])
             start = at + 1
     if depth:
-        raise SlurmTextError(f"node list '{text[:60]}' has an open bracket")
+        raise SlurmTextError(f"node list '{text[:60]}' has a bracket too many")
     return [*parts, text[start:]]
 
 
@@ -57,7 +57,7 @@ def _expand_part(part: str, most: int) -> list[str]:
     _check_count(len(names), part, most, len(names[-1]) + len(tail))
     names = [name + tail for name in names]
     if not all(names) or any(letter in name for name in (names[0], names[-1]) for letter in "[]"):
-        raise SlurmTextError(f"node list '{part[:60]}' cannot be read")
+        raise SlurmTextError(f"node list: '{part[:60]}' is no node name")
     return names
 
 
@@ -65,11 +65,9 @@ def _numbers(inside: str, part: str, most: int) -> list[str]:
     numbers: list[str] = []
     for piece in inside.split(","):
         match = _RANGE.fullmatch(piece)
-        if match is None:
-            raise SlurmTextError(f"node list '{part[:60]}': '{piece[:20]}' is no number or range")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
-            raise SlurmTextError(f"node list '{part[:60]}': '{piece[:20]}' runs backwards")
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if match is None or last < first:
+            raise SlurmTextError(f"node list '{part[:60]}': '{piece[:20]}' is no range that can be")
         _check_count(len(numbers) + last - first + 1, part, most)
         numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
     return numbers

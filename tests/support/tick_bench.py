@@ -19,6 +19,7 @@ from slurm_fair.model import (
     label,
 )
 from slurm_fair.policy import Policy
+from slurm_fair.policy.profiling import Profiling
 from slurm_fair.ports import Cluster
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.cluster import DryRun
@@ -56,7 +57,7 @@ class StubCluster:
 
 
 @dataclass
-class Turn:
+class TickBench:
     """A controller that is shown one snapshot after another."""
 
     policy: Policy = field(default_factory=Astraea)
@@ -65,6 +66,7 @@ class Turn:
     limits: Limits = field(default_factory=Limits)
     dry_run: bool = False
     plan_limit_seconds: float = 30.0
+    profiling: Profiling | None = None
 
     def __post_init__(self) -> None:
         self.clock, self.journal = PushedClock(BEGAN), MemoryJournal()
@@ -80,7 +82,7 @@ class Turn:
         """A look at anything."""
         rules = Rules(
             "test", self.policy, {}, self.terms, limits=self.limits,
-            plan_limit_seconds=self.plan_limit_seconds,
+            plan_limit_seconds=self.plan_limit_seconds, profiling=self.profiling,
         )  # fmt: skip
         self.cluster.shown.append(sight)
         self.cluster.done.clear()

@@ -1,4 +1,4 @@
-"""The same problems written down as the papers have them, with PuLP: slow, and what the fast ones are held to."""
+"""The linear problems as the papers write them, with PuLP: the solvers of slurm_fair.solve are held to them."""
 
 from __future__ import annotations
 

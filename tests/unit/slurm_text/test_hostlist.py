@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm_text import hostlist
 
 NAMES = st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,8}", fullmatch=True), max_size=8)
 

@@ -1,4 +1,4 @@
-"""Turns of policies: which are simulated, with which settings and leases."""
+"""Setups of policies: which are simulated, with which settings and leases."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
+from slurm_fair.sim.loop.drive import Looks as LookAfter
+from slurm_fair.sim.loop.paces import DaemonsLooks
 from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
@@ -20,7 +22,7 @@ _USUAL = LedgerSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyTurn:
+class PolicySetup:
     """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
 
     policy: str
@@ -34,6 +36,14 @@ class PolicyTurn:
     ledger: LedgerSettings = _USUAL
     reserve_after: float | None = None
     interval_min: float = 0.0
+    look_seconds: float | None = None  # of a look of the daemon; None = looks at the instants of changes
+
+    def looks(self) -> LookAfter | None:
+        """The daemon's looks; None where the simulation has those at which something could change."""
+        if self.look_seconds is None:
+            return None
+        seconds = self.look_seconds
+        return DaemonsLooks(self.rules().terms, seconds, seconds, seconds)
 
     def rules(self) -> Rules:
         """The rules of the simulated controller."""
@@ -46,7 +56,7 @@ class PolicyTurn:
         return with_reserve_after(rules, self.reserve_after)
 
 
-def turns_of(
+def setups_of(
     policies: Sequence[str],
     leases: LeaseOptions,
     run: RunOptions,
@@ -54,15 +64,16 @@ def turns_of(
     ledger: LedgerSettings,
     *,
     gavel_rounds: bool = False,
-) -> list[PolicyTurn]:
-    """One turn for each policy; none is returned where one of them cannot be."""
+) -> list[PolicySetup]:
+    """One setup for each policy; none is returned where one of them cannot be."""
     given, looks = settings_of(run.settings, policies), Looks.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
-    turns = [PolicyTurn(name, given[name], *how, looks.interval_min) for name in policies]
-    for turn in turns:
-        check_turn(turn)
-    return turns
+    seconds = leases.look_seconds(gavel_rounds=gavel_rounds)
+    setups = [PolicySetup(name, given[name], *how, looks.interval_min, seconds) for name in policies]
+    for setup in setups:
+        check_setup(setup)
+    return setups
 
 
 def policies_of(text: str) -> tuple[str, ...]:
@@ -102,16 +113,16 @@ def _setting(text: str) -> object:
         return text
 
 
-def check_turn(turn: PolicyTurn) -> None:
+def check_setup(setup: PolicySetup) -> None:
     """Refuse a policy that cannot be loaded, and leases that cannot be."""
-    terms = turn.rules().terms
-    if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
+    terms = setup.rules().terms
+    if setup.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
         raise InputError(
-            f"--rounds gavel: {turn.policy} has leases without end: give the length of a round with --lease"
+            f"--rounds gavel: {setup.policy} has leases without end: give the length of a round with --lease"
         )
     if terms.interval > terms.term:
         raise InputError(
-            f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {turn.policy}: "
+            f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {setup.policy}: "
             "give a shorter --interval or a longer --lease"
         )
 

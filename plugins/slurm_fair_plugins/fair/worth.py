@@ -1,0 +1,190 @@
+"""The worth of a GPU-hour to each job: a sum over work left, quota, fair finish time and makespan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+
+from slurm_fair.ledger.formulas import ratio
+from slurm_fair.model import Mode, Snapshot
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, any_of, take_or
+from slurm_fair.policy import View, alike, usual_gpus
+from slurm_fair.policy.orders.in_line import gpus_ahead
+from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining
+from slurm_fair_plugins.fair.arrivals import stretched
+
+HOUR = 3600.0
+_LEAST_PRICE_HOURS = 1e-4  # below a second of work nobody is nearly done: quota goes before everything
+_DEBT_WEIGHT = 100.0  # worth per GPU-hour of an hour of quota too many that a tenant lacks
+_AHEAD_TERMS = 2.0  # the makespan guard looks so many leases ahead
+_SLIVER = 1e-9  # of a GPU
+# While a tenant lacks too much, jobs beyond quotas have this much left at least: anybody may always say a second.
+_LEAST_BEYOND_SECONDS, _LEAST_BEYOND_TERMS = 240.0, 0.25
+
+
+class Term(IntEnum):
+    """The part of a job's worth that decides its place."""
+
+    CLAIM = 0  # it would miss its fair finish time
+    MAKESPAN = 1  # it takes as long as all work that there is
+    NEARLY_DONE = 2
+    QUOTA = 3
+    PRICE = 4  # its tenant is beyond its quota, and what it has left is above the price
+    DEBT = 5  # its tenant is within its quota, and lacks so much of it that its price has grown
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """The settings of the objective."""
+
+    price_hours: float
+    debt_hours: float
+    repay_leases: float
+    claim: float
+    stretch: float
+    margin_seconds: float
+    makespan: float
+    makespan_part: float
+    restart_seconds: float
+    inertia: float
+    growing_part: float
+
+    @property
+    def price(self) -> float:
+        """The worth of a tenant's own GPU for an hour, in what is left: 1 / X."""
+        return 1.0 / max(self.price_hours, _LEAST_PRICE_HOURS)
+
+    def growth(self, debt: Floats, term: float) -> Floats:
+        """The part of itself by which a quota grows: its tenant has back what it lacks after so many leases."""
+        return ratio(debt * HOUR, self.repay_leases * term, nothing=0.0)
+
+    def own_price(self, debt: Floats) -> Floats:
+        """The price of a GPU-hour of a tenant's quota: it grows with what the tenant lacks beyond `debt_hours`.
+
+        It grows by no more than puts the GPU before a job that has a second left: beside a larger sum no claim
+        would count, and rounding would hide which of a tenant's jobs is shorter.
+        """
+        more = np.maximum(debt - self.debt_hours, 0.0) * _DEBT_WEIGHT * max(self.price, 1.0) ** 2
+        return self.price + np.minimum(more, HOUR / LEAST_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """The terms of some jobs, one entry for each of `rows`; worth is per GPU and hour."""
+
+    rows: Ints
+    total: Floats
+    term: Codes  # Term
+    left: Floats  # seconds, with what a restart costs
+    known: Bools  # whether anybody said so
+    slack: Floats  # seconds until it has to start to end in time; inf = it has no claim
+    backlog: float  # seconds that all work takes at the least, and the longest job
+    ahead: Floats  # GPUs of its own tenant that go before it
+    quota: Floats  # GPUs of its tenant
+    repaid: Floats  # GPUs beyond them that pay its tenant back what it lacks
+    debt: Floats  # hours of its quota that its tenant lacks; 0 where that is too little to raise its price
+
+    @classmethod
+    def of(cls, view: View, rows: Ints, crowd: int, aims: Objective, longer: Floats | None = None) -> Self:
+        """The worth of these jobs; `crowd` is how many jobs share the cluster."""
+        remaining = Remaining.of(view, longer)
+        left = remaining.seconds[rows]
+        left = np.where(view.expired[rows], left * (1.0 - aims.inertia), left + aims.restart_seconds)
+        slack = _slack(view, rows, remaining, crowd, aims)
+        backlog = _backlog(view, remaining)
+        urgent = slack < aims.margin_seconds
+        ahead_seconds = _AHEAD_TERMS * view.terms.term
+        known = remaining.known[rows]
+        soon = remaining.seconds[rows] + ahead_seconds
+        critical = known & (soon >= aims.makespan_part * backlog)
+        claim = aims.claim * np.where(urgent, 1.0 + (aims.margin_seconds - slack) / HOUR, 0.0)
+        guard = aims.makespan * np.where(critical, 1.0 + remaining.seconds[rows] / max(backlog, 1.0), 0.0)
+        short = HOUR / left
+        ahead = _ahead(view, rows, short + np.maximum(claim, guard), critical)
+        tenant = view.snapshot.jobs.tenant[rows]
+        quota, debt = view.tenant_quota[tenant], _debt_hours(view)[tenant]
+        repaid = quota * aims.growth(debt, view.terms.term)
+        in_quota = ahead < quota + repaid - _SLIVER
+        nearly = short >= aims.price
+        claim, guard = (np.where(in_quota, each, 0.0) for each in (claim, guard))
+        if any_of(debt > aims.debt_hours):
+            least = min(_LEAST_BEYOND_SECONDS, _LEAST_BEYOND_TERMS * view.terms.term)
+            short = np.where(in_quota, short, np.minimum(short, HOUR / least))
+        price = np.where(in_quota, aims.own_price(debt), np.where(nearly, aims.price, 0.0))
+        total = alike(short + price + claim + guard)
+        term = np.select(
+            [claim > 0, guard > 0, in_quota & (debt > aims.debt_hours), nearly, in_quota],
+            [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
+            Term.PRICE,
+        )
+        debt = np.where(debt > aims.debt_hours, debt, 0.0)
+        return cls(rows, total, term.astype(np.int8), left, known, slack, backlog, ahead, quota, repaid, debt)
+
+    def order(self, view: View) -> Ints:
+        """Rows, what is worth most first; between equals the one submitted first."""
+        return self.rows[np.lexsort((view.first_submit[self.rows], -self.total))]
+
+    def by_row(self, jobs: int, column: Floats) -> Floats:
+        """A column for all rows of the snapshot's jobs, nan where a job is none of these."""
+        numbers = np.full(jobs, np.nan)
+        numbers[self.rows] = column
+        return numbers
+
+
+def _debt_hours(view: View) -> Floats:
+    """[tenant]: hours of its quota that it lacks: GPU time that it was owed and wanted and did not have."""
+    sums, quota = view.tenant_sums, view.tenant_quota
+    lacks = take_or(np.maximum(sums.owed_demand - sums.had, 0.0), view.tenant_account, 0.0)
+    return ratio(lacks, quota * HOUR, nothing=0.0)
+
+
+def has_shapes(snapshot: Snapshot) -> bool:
+    """True where jobs could run in other shapes: on several GPU types, or in several sizes."""
+    return len(snapshot.gpu_types) > 1 or (snapshot.sizes is not None and len(snapshot.sizes) > 0)
+
+
+def _slack(view: View, rows: Ints, remaining: Remaining, crowd: int, aims: Objective) -> Floats:
+    """Seconds that each may still wait for its fair finish time; inf where nobody knows how long it takes.
+
+    Where jobs have a choice of shapes, an even share is one of GPUs: a gang of g takes g times as long in it.
+    """
+    left, said = remaining.seconds[rows], view.said.done_seconds[rows]
+    left = left * np.where(view.said.mode[rows] == Mode.GNS, aims.growing_part, 1.0)
+    done = np.where(np.isnan(said), view.ran_seconds[rows], said)
+    sharing = np.full(len(rows), float(crowd))
+    if has_shapes(view.snapshot):
+        sharing = sharing * usual_gpus(view)[rows]
+    due = view.first_submit[rows] + stretched(view, sharing, done + left, aims.stretch)
+    crowded = crowd > view.snapshot.total_gpus  # else nobody has to wait: quotas alone decide
+    known = remaining.known[rows] & crowded & (aims.claim > 0)
+    return np.where(known, due - view.now - left, np.inf)
+
+
+def _backlog(view: View, remaining: Remaining) -> float:
+    """Seconds that all work takes if every GPU is busy, and the longest known job by itself."""
+    rows = view.claims.nonzero()[0]
+    known = rows[remaining.known[rows]]
+    if not known.size:
+        return 0.0
+    load = float((remaining.seconds[rows] * usual_gpus(view)[rows]).sum()) / max(view.snapshot.total_gpus, 1)
+    return max(load, float(remaining.seconds[known].max()))
+
+
+def _ahead(view: View, rows: Ints, within: Floats, critical: Bools) -> Floats:
+    """GPUs of its own tenant that go before each of these, by weight.
+
+    First counts what a tenant holds under leases that go on, then its jobs by `within`, the highest first. The
+    `critical` ones count before what is held: else the longest job would be stopped each time that others of its
+    tenant were lent GPUs, and end alone.
+    """
+    tenant, gpus = view.snapshot.jobs.tenant[rows], view.weighed_gpus[rows].astype(np.float64)
+    runs = view.expired[rows]
+    held = view.tenant_used - np.bincount(tenant[runs], gpus[runs], len(view.tenant_used))
+    order = np.lexsort((view.first_submit[rows], -alike(within), tenant))
+    mine = tenant[order]
+    ahead = np.empty(len(rows))
+    ahead[order] = gpus_ahead(mine, gpus[order]) + np.where(critical[order], 0.0, held[mine])
+    return ahead

@@ -1,0 +1,1 @@
+"""Texts of Slurm that more than its adapter reads: lists of nodes, and durations."""

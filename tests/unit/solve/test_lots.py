@@ -1,0 +1,77 @@
+"""The best choice among exact lots: against every choice there is, and within its limits."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from slurm_fair.solve.answer import How
+from slurm_fair.solve.linear import Effort
+from slurm_fair.solve.lots import LotsProblem, best_lots
+
+EFFORT = Effort(nodes=1000, iterations=100_000, gap=1e-9)
+
+
+def problem(free: list[int], lots: list[tuple[int, float, dict[int, int]]], jobs: int) -> LotsProblem:
+    """`lots` are job, value and GPUs by node."""
+    parts = [(at, node, gpus) for at, (_, _, on) in enumerate(lots) for node, gpus in on.items()]
+    lot, node, gpus = (np.array([part[at] for part in parts], dtype=np.int64) for at in range(3))
+    return LotsProblem(
+        np.array(free), jobs, np.array([each[0] for each in lots], dtype=np.int64),
+        np.array([each[1] for each in lots], dtype=np.float64), lot, node, gpus,
+    )  # fmt: skip
+
+
+def best_by_trial(asked: LotsProblem) -> float:
+    """The largest sum of all choices."""
+    choices = [[-1, *np.flatnonzero(asked.job == job).tolist()] for job in range(asked.jobs)]
+    best = 0.0
+    for choice in product(*choices):
+        taken = np.isin(asked.lot, choice)
+        used = np.bincount(asked.node[taken], asked.gpus[taken], len(asked.free))
+        if (used <= asked.free).all():
+            best = max(best, float(asked.value[[lot for lot in choice if lot >= 0]].sum()))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_better(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    lots = []
+    for job in range(5):
+        for _ in range(3):
+            on = dict(zip(dice.permutation(3)[: dice.integers(1, 3)], dice.integers(1, 4, 2), strict=False))
+            lots.append((job, float(dice.random() + 0.1), {int(n): int(g) for n, g in on.items()}))
+    asked = problem([4, 3, 2], lots, 5)
+    found = best_lots(asked, EFFORT, np.inf)
+    assert found.objective == pytest.approx(best_by_trial(asked))
+    assert found.bound == pytest.approx(found.objective)
+    assert found.how is How.EXACT
+    assert (asked.job[found.lot[found.lot >= 0]] == np.flatnonzero(found.lot >= 0)).all()
+
+
+def test_without_time_nobody_has_a_lot_and_nothing_is_proven() -> None:
+    found = best_lots(problem([4], [(0, 1.0, {0: 4})], 1), EFFORT, 0.0)
+    assert (found.lot.tolist(), found.how) == ([-1], How.GREEDY)
+    assert np.isnan(found.bound)
+
+
+def test_without_lots_there_is_nothing_to_choose() -> None:
+    found = best_lots(problem([4], [], 2), EFFORT, np.inf)
+    assert (found.lot.tolist(), found.objective, found.bound, found.gap) == ([-1, -1], 0.0, 0.0, 0.0)
+
+
+WRONG = {
+    "a value that is none": ([4], [(0, float("nan"), {0: 1})], 1, "values are finite"),
+    "a job that is not there": ([4], [(3, 1.0, {0: 1})], 1, "jobs are numbered from 0 to 0"),
+}
+
+
+@pytest.mark.parametrize(("free", "lots", "jobs", "why"), WRONG.values(), ids=WRONG)
+def test_refused_is(
+    free: list[int], lots: list[tuple[int, float, dict[int, int]]], jobs: int, why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        problem(free, lots, jobs)
