@@ -26,7 +26,8 @@ class Cluster(Protocol):
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Do what still applies; one outcome per action, in the same order.
 
-        An outcome may tell that a job which was asked has answered already; else a look shows it.
+        More outcomes may follow: a virtual job that answers as soon as it is asked is requeued at once. The
+        answer of a real job is seen by a look.
         """
         ...
 

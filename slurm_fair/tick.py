@@ -52,7 +52,6 @@ from slurm_fair.reconcile import (
     apply_plan,
     follow,
     hold_back,
-    requeues_for,
     taken_back,
 )
 from slurm_fair.reconcile.clock import without_the_future
@@ -177,9 +176,6 @@ def tick(
     leases, actions, granted = reconcile(ready, plan, rules, wants)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
-    answered = requeues_for(outcomes)
-    if answered:
-        outcomes += cluster.actuate(answered)
     watch.lap("act")
     if not cluster.acts:  # nothing starts, so that nobody has tried anything either
         memory = with_turns_of(plan.memory, ready.view.memory)

@@ -16,6 +16,7 @@ class Verb(Enum):
     FREE = "free"  # undo everything of ours: plain Slurm from here on
 
 
+ANSWERED = "it answered"  # why a job that was asked is requeued
 STOPS = (Verb.ASK, Verb.REQUEUE)  # acts on jobs that run
 
 
@@ -50,7 +51,6 @@ class Outcome(NamedTuple):
     detail: str = ""
     seconds: float = 0.0
     later: bool = False  # not refused for good: the next tick may try again
-    answered: bool = False  # on a virtual cluster: a job that was asked has saved already
 
     @property
     def refused_for_good(self) -> bool:

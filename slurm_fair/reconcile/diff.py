@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from slurm_fair.model import (
     JobTable,
     Leases,
     LeaseTerms,
-    Outcome,
     Placement,
-    Result,
     Snapshot,
     Verb,
 )
+from slurm_fair.model.action import ANSWERED
 from slurm_fair.model.columns import NO_ROWS, Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
@@ -53,12 +52,6 @@ def actions_for(
     has_time = _has_time(snapshot.jobs, terms, now) if revoking or opening else set()
     single = [a for a in closing if not a.whole_record and a.key not in opened and a.key not in has_time]
     return _settled([*revoking, *arrays, *opening, *single], unsettled) + snapshot.to_free
-
-
-def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
-    """Requeues of virtual jobs that answered as soon as they were asked; a real one's answer is seen by a look."""
-    asked = [o.action for o in outcomes if o.answered and o.result is Result.DONE]
-    return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
 
 def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
@@ -104,7 +97,7 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
         elif now > asked + grace + terms.interval:
             actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
         else:
-            actions.append(_action(Verb.REQUEUE, job, snapshot, "it answered"))
+            actions.append(_action(Verb.REQUEUE, job, snapshot, ANSWERED))
     return actions
 
 

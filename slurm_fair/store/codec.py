@@ -66,6 +66,7 @@ _CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("Plan", "reason"): _with_explanation,
     ("Plan", "rests"): lambda of: {name: of[name] for name in of if name not in ("rests", "again")},
     ("Leases", "places"): _with_promises,
+    ("Outcome", "answered"): lambda of: {name: of[name] for name in of if name != "answered"},
 }
 
 

@@ -29,6 +29,7 @@ class Scene:
         )
         self.books: Books = self.cluster.keep_books()
         self.hands, self.asked = self.cluster.by_hand, dict[int, float]()
+        self.outcomes: tuple[Outcome, ...] = ()  # of the newest act
 
     def at(self, seconds: float) -> Scene:
         """Let time come to that second."""
@@ -55,10 +56,10 @@ class Scene:
         seen = self.job(key)
         if verb is Verb.ASK:
             self.asked[key] = self.cluster.clock.now()
-        (outcome,) = self.cluster.actuate(
+        self.outcomes = self.cluster.actuate(
             [Action(verb, key, seen["record"], seen["submit"], seen["restarts"], nodes, until)]
         )
-        return outcome
+        return self.outcomes[0]
 
     def runs(self, gpus: int = 8, seconds: float = 100.0, node: str = "n1", **more: Any) -> int:
         """A job that was opened at once."""

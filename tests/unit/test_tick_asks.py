@@ -24,9 +24,10 @@ class Prompt(StubCluster):
     """A cluster whose jobs have nothing to save."""
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Whoever is asked answers."""
+        """Whoever is asked answers, and is requeued at once."""
         outcomes = StubCluster.actuate(self, actions)
-        return tuple(outcome._replace(answered=outcome.action.verb is Verb.ASK) for outcome in outcomes)
+        at_once = [action._replace(verb=Verb.REQUEUE) for action in actions if action.verb is Verb.ASK]
+        return outcomes + StubCluster.actuate(self, at_once)
 
 
 def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> None:

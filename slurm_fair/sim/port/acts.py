@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from slurm_fair.model import Action, Blocked, Gate, JobState, Outcome, Result, Verb
-from slurm_fair.model.action import STOPS
+from slurm_fair.model.action import ANSWERED, STOPS
 from slurm_fair.sim.scenario import Hitch
 from slurm_fair.sim.world.job_ids import Roster
 from slurm_fair.sim.world.life import Life
@@ -33,8 +34,16 @@ class Acts:
         if hitch:
             return self._hampered(action, job, now, hitch)
         result, detail = self._done_to(action, job, now)
-        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
-        return Outcome(action, result, detail, 0.0, False, answered)
+        return Outcome(action, result, detail)
+
+    def requeues_at_once(self, outcomes: Iterable[Outcome], now: float) -> list[Action]:
+        """Requeues of jobs that answered as soon as they were asked, since they have nothing to save."""
+        answered = self._life.answered
+        if not answered:
+            return []
+        asked = [o.action for o in outcomes if o.action.verb is Verb.ASK and o.result is Result.DONE]
+        at_once = [a for a in asked if answered.get(self._roster.row(a.key), -math.inf) == now]
+        return [action._replace(verb=Verb.REQUEUE, why=ANSWERED) for action in at_once]
 
     def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
         """Refused though nothing speaks against it, or done or not without an answer."""

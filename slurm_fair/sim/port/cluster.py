@@ -71,9 +71,11 @@ class VirtualCluster:
         return self._sight.look(asked, self._now())
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Do what still applies."""
+        """Do what still applies, and requeue the jobs that answer at once."""
         now = self._now()
-        return tuple(self._acts.do(action, now) for action in actions)
+        outcomes = tuple([self._acts.do(action, now) for action in actions])
+        at_once = self._acts.requeues_at_once(outcomes, now)
+        return outcomes + self.actuate(at_once) if at_once else outcomes
 
     # -- time -------------------------------------------------------------------------------------------------
 

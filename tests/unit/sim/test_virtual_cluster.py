@@ -43,14 +43,17 @@ def test_checkpoint_restart_and_requeue_delay_each_cost_their_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "checkpoints", "answers"), [(0, True, True), (5, True, False), (0, False, False)]
+    ("checkpoint", "checkpoints", "at_once"), [(0, True, True), (5, True, False), (0, False, False)]
 )
-def test_only_a_job_that_has_nothing_to_wait_for_answers_when_it_is_asked(
-    checkpoint: float, checkpoints: bool, answers: bool
+def test_only_a_job_that_has_nothing_to_wait_for_is_requeued_as_soon_as_it_is_asked(
+    checkpoint: float, checkpoints: bool, at_once: bool
 ) -> None:
     scene = Scene(costs=Costs(checkpoint=checkpoint))
     key = scene.runs(seconds=100, checkpoints=checkpoints)
-    assert scene.at(40).act(Verb.ASK, key).answered is answers
+    assert scene.at(40).act(Verb.ASK, key).result is Result.DONE
+    requeues = [outcome.action.verb for outcome in scene.outcomes[1:]]
+    assert requeues == [Verb.REQUEUE] * at_once
+    assert (scene.job(key)["state"] == JobState.WAITING) is at_once
 
 
 def test_a_job_that_is_asked_in_vain_goes_on_after_its_patience() -> None:
@@ -273,7 +276,7 @@ def test_cancelled_jobs_are_over_whatever_they_did() -> None:
 
 
 def test_a_job_out_of_time_is_ended_also_after_it_was_asked() -> None:
-    scene = Scene(manners=Manners(patience_seconds=10.0))
+    scene = Scene(costs=Costs(checkpoint=5), manners=Manners(patience_seconds=10.0))
     plain, asked = (scene.runs(gpus=4, seconds=100, time_limit=60.0) for _ in range(2))
     scene.at(30).act(Verb.ASK, asked)
     scene.at(100)

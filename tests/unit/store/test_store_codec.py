@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Action, LeaseTerms, RunTable, Verb, Verdict
+from slurm_fair.model import Action, LeaseTerms, Outcome, Result, RunTable, Verb, Verdict
 from slurm_fair.store.blobs import name_of, squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, decode_as, read, write
 from slurm_fair.store.parcel import Packer, unpack
@@ -93,6 +93,13 @@ def test_a_plan_of_an_older_version_was_one_table_with_why_it_decides() -> None:
     del why["no_turn"], tree["of"]["fault"]
     tree["of"] |= why | {"rests": True, "again": {"$float": "inf"}}
     assert journals.same(decode(tree, lambda column: encoder.blobs[column]), plan)
+
+
+def test_an_outcome_of_an_older_version_told_whether_a_virtual_job_had_answered() -> None:
+    outcome, encoder = Outcome(Action(Verb.ASK, 7, 8, 100.0, 0), Result.DONE), Encoder()
+    tree = encoder.tree(outcome)
+    tree["of"]["answered"] = False
+    assert decode(tree, lambda column: encoder.blobs[column]) == outcome
 
 
 def test_a_plan_keeps_who_gets_no_turn_and_a_fault_of_the_profiler() -> None:
