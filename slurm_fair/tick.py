@@ -83,14 +83,14 @@ def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True)
 class InThisProcess:
-    """The planner that calls the policy and waits for it, however long it takes."""
+    """The planner that calls a method of the policy and waits for it, however long it takes."""
 
-    policy: Policy
+    make: Callable[[View], object]
     keeps_time: ClassVar[bool] = False
 
     def plan(self, view: View, limit_seconds: float) -> Plan:
         """The policy's own; the limit is in the view, as its deadline."""
-        return planned(self.policy, view)
+        return planned(self.make, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
     `fault` is one of the profiler before: this look goes without its turns.
     """
-    began, planner = clock.now(), rules.planner or InThisProcess(rules.policy)
+    began, planner = clock.now(), rules.planner or InThisProcess(rules.policy.plan)
     try:
         plan, wrong = _planned(view, rules, planner, in_full, fault)
     except NoPlan as why:

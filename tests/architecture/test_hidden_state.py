@@ -99,6 +99,26 @@ def test_no_function_of_the_product_keeps_its_results_but_those_that_are_named()
     assert keep == KEPT
 
 
+# Modules that answer for names that they do not define, and why.
+ANSWERING = {
+    "accounting/slurm_fair_accounting/__init__.py",  # loads a part of the package when its name is asked for
+}
+
+
+def answers_any_name(source: str) -> bool:
+    """True if attributes come of a function that is given their names."""
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__getattribute__")
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_every_attribute_of_the_product_is_defined_where_a_reader_looks_for_it() -> None:
+    product = [path for path in python() if named(path).startswith(PRODUCT)]
+    assert {named(path) for path in product if answers_any_name(path.read_text())} == ANSWERING
+    assert answers_any_name("class A:\n    def __getattr__(self, name): ...\n")
+
+
 # Modules of decisions that write beside the fields of a value, and why.
 BESIDE_FIELDS = {
     "slurm_fair/model/once.py",  # the one home of values that are worked out when somebody asks
