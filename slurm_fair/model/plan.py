@@ -57,6 +57,8 @@ class Plan:
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
     # Of the profiler, whose turns this plan is then made without; it is the policy's own all the same.
     fault: str = ""
+    # The ranks alone, where they cost less than the whole explanation.
+    ranked: Callable[[], Ints] | None = None
 
     @once
     def explanation(self) -> Explanation:
@@ -66,9 +68,14 @@ class Plan:
             raise ValueError(f"Plan: {len(found)} rows are explained of {len(self.verdict)}")
         return found
 
+    @once
+    def rank(self) -> Ints:
+        """Position of each row in the order of deservingness, as the explanation has it."""
+        return self.explanation.rank if self.ranked is None else self.ranked()
+
     def explained(self) -> Plan:
         """The same plan with its explanation at hand."""
-        return replace(self, why=self.explanation)
+        return replace(self, why=self.explanation, ranked=None)
 
     @once
     def granted(self) -> Ints:

@@ -166,4 +166,4 @@ def postponed(plan: Plan) -> Plan:
             reason=reason, reasons=(*said.reasons, "leases end in a moment: decided then")
         )
 
-    return replace(plan, verdict=verdict.astype(np.int8), places=Placement.none(), why=why)
+    return replace(plan, verdict=verdict.astype(np.int8), places=Placement.none(), why=why, ranked=None)

@@ -115,13 +115,15 @@ class Draft:
     ) -> Plan:
         """The plan; `rank` and `score` may be left to be asked."""
 
+        def ranked() -> Ints:
+            return absent(len(self._verdict)) if rank is None else rank() if callable(rank) else rank
+
         def why() -> Explanation:
             rows, (reason, reasons) = len(self._verdict), self._reasons()
-            ranked = absent(rows) if rank is None else rank() if callable(rank) else rank
             scored = np.full(rows, np.nan) if score is None else score() if callable(score) else score
-            return Explanation(reason, ranked, scored, reasons)
+            return Explanation(reason, ranked(), scored, reasons)
 
-        return Plan(self._verdict, places, why, {} if memory is None else memory)
+        return Plan(self._verdict, places, why, {} if memory is None else memory, ranked=ranked)
 
     def _reasons(self) -> tuple[Ints, tuple[str, ...]]:
         """The reason of each row, and the reasons that are used."""

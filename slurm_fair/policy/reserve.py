@@ -148,12 +148,12 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
         return None
     long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
     still = plan.verdict[waits] == _WAIT
-    if not any_of(long & still):  # an explanation costs more than this
+    if not any_of(long & still):  # the ranks cost more than this
         return None
     if kept and not _type_left(Pools.of(view.snapshot), kept):
         return None
     waits, long = waits[still], long[still]
-    rank = plan.explanation.rank[waits]
+    rank = plan.rank[waits]
     if rank.max() < 0:
         return None
     first = np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin()

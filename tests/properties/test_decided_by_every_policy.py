@@ -28,6 +28,7 @@ def asked(name: str, options: Mapping[str, object], seen: View) -> tuple[Decided
     """What a policy tells of its plan, and the waiting jobs in its order."""
     policy = load(name, options)
     plan = policy.plan(seen)
+    np.testing.assert_array_equal(plan.rank, plan.explanation.rank)
     waits = (plan.explanation.rank >= 0) & (seen.snapshot.jobs.state == JobState.WAITING)
     rows = waits.nonzero()[0]
     return decided(policy, plan, seen), rows[np.argsort(plan.explanation.rank[rows])]

@@ -61,7 +61,9 @@ class PeriodChoice:
         better = value_of(other, stock, self._values(other)) + self._of_moves(lots, answer, other)
         if better <= value * (1.0 + _BETTER):
             return plan, replace(period, bound=bound, asked=True)
-        in_line = replace(other, why=lambda: other.explanation.with_columns(rank=plan.explanation.rank))
+        in_line = replace(
+            other, ranked=lambda: plan.rank, why=lambda: other.explanation.with_columns(rank=plan.rank)
+        )
         return in_line, PlanValue(better, max(bound, better), SOLVED, True, self.view.now)
 
     def _of_moves(self, lots: Lots, answer: LotsAnswer, plan: Plan) -> float:

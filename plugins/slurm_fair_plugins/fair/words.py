@@ -5,10 +5,7 @@ Numbers are rounded, so that a plan of thousands of jobs has some dozens of reas
 
 from __future__ import annotations
 
-from bisect import bisect
 from dataclasses import replace
-from itertools import pairwise
-from math import sqrt
 
 import numpy as np
 
@@ -24,24 +21,22 @@ WORDS = Words(
 )
 _SOME_GPUS = 0.1  # fewer are not named
 WORDS_WITH_TERMS = (WORDS.granted, WORDS.renewed, WORDS.revoked, WORDS.waits, WORDS.misfit)
-_STEPS = [10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0]
-_STEPS += [HOUR * hours for hours in (
-    1, 1.5, 2, 3, 4, 6, 8, 10, 12, 18, 24, 36, 48, 72, 96, 120, 168, 240, 336, 480, 720,
-    1080, 1440, 2160, 4320, 8640, 17280, 43200)]  # fmt: skip
-_BETWEEN_STEPS = [sqrt(one * next_one) for one, next_one in pairwise(_STEPS)]
+_STEPS = np.array([10.0, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 2700, *(HOUR * np.array(
+    [1, 1.5, 2, 3, 4, 6, 8, 10, 12, 18, 24, 36, 48, 72, 96, 120, 168, 240, 336, 480, 720,
+     1080, 1440, 2160, 4320, 8640, 17280, 43200]))])  # fmt: skip
 
 
 def in_words(plan: Plan, worth: Worth, price_hours: float) -> Plan:
     """The plan, whose usual reasons name what decided for each job."""
-    return replace(plan, why=lambda: _named(plan.explanation, worth, price_hours))
+    return replace(plan, why=lambda: _named(plan.explanation, worth, price_hours), ranked=lambda: plan.rank)
 
 
 def _named(said: Explanation, worth: Worth, price_hours: float) -> Explanation:
     kinds = {text: at for at, text in enumerate(said.reasons)}
     reason, texts = said.reason.copy(), dict(kinds)
     usual = {kinds[text]: text for text in WORDS_WITH_TERMS if text in kinds}
-    for at, (row, kind) in enumerate(zip(worth.rows.tolist(), reason[worth.rows].tolist(), strict=True)):
-        text = usual.get(kind)
+    for at, row in enumerate(worth.rows.tolist()):
+        text = usual.get(int(said.reason[row]))
         if text is not None:
             whole = _sentence(text, worth, at, price_hours)
             reason[row] = texts.setdefault(whole, len(texts))
@@ -88,8 +83,8 @@ def _gpus(count: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    """`30 s`, `15 min`, `4 h`: the nearest of some steps, by ratio."""
-    step = _STEPS[bisect(_BETWEEN_STEPS, seconds)]
+    """`30 s`, `15 min`, `4 h`: the nearest of some steps."""
+    step = float(_STEPS[np.abs(np.log(_STEPS / max(seconds, 1.0))).argmin()])
     if step < 60:
         return f"{step:.0f} s"
     return (
