@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 from benchmarks import arguments
 from slurm_fair.ledger import advance
 from slurm_fair.ledger.charging.advance import DEFAULTS, folded
-from slurm_fair.ledger.charging.window_events import Strip
+from slurm_fair.ledger.charging.window_events import WindowLooks
 from slurm_fair.model import (
     JobState,
     JobTable,
@@ -79,7 +79,7 @@ def measure(jobs: int, tenants: int, events: int, seed: int, repeat: int) -> Ite
     for _ in range(repeat):
         look = next(looks)
         wall, cpu = time.perf_counter(), time.process_time()
-        ledger, _ = folded(ledger, Strip((look,), look.jobs), DEFAULTS)
+        ledger, _ = folded(ledger, WindowLooks((look,), look.jobs), DEFAULTS)
         yield {
             "size": {"jobs": jobs, "tenants": tenants, "events": events},
             "method": "fold",

@@ -16,6 +16,7 @@ from slurm_fair import state_folder as files
 from slurm_fair import systemd
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Pauses, TickLog, Trouble
+from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.knowing import Knowing
@@ -29,7 +30,7 @@ from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
 from slurm_fair.recent import DAY_SECONDS
-from slurm_fair.slurm.cluster import DryRun, SlurmCluster
+from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.history import SlurmHistory
@@ -65,6 +66,7 @@ class Daemon:
     outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
     planner: IsolatedPlanner | None = None  # of a policy that solves
     knowing: Knowing | None = None
+    adapter: SlurmCluster | None = None  # to Slurm, at the bottom of `cluster`
     notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
     reloaded: Callable[[Config], None] = lambda config: None
@@ -113,7 +115,7 @@ class Daemon:
         knowing = Knowing(cluster, real.words_of, journal, knowing_rules_of(config), standing)
         daemon = cls(
             config, places, clock, journal, commands, knowing, SlurmHistory(commands), rules, standing, publisher,
-            outlook, knowing=knowing,
+            outlook, knowing=knowing, adapter=real,
         )  # fmt: skip
         real.fence(daemon.may_act)
         commands.before = daemon.goes_on
@@ -406,9 +408,8 @@ class Daemon:
         self.publisher.direct(config.lease.publish_dir)
         if self.knowing is not None:
             self.knowing.reconfigure(knowing_rules_of(config))
-        inner = innermost(self.cluster)
-        if isinstance(inner, SlurmCluster):
-            inner.reconfigure(config.cluster)
+        if self.adapter is not None:
+            self.adapter.reconfigure(config.cluster)
         self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 
@@ -446,10 +447,3 @@ class Daemon:
         for file in (self.places.heartbeat, self.places.fail_open):
             with suppress(OSError):
                 file.unlink()
-
-
-def innermost(cluster: Cluster) -> Cluster:
-    """The adapter itself, without what is wrapped round it."""
-    while isinstance(cluster, DryRun | Knowing):
-        cluster = cluster.cluster
-    return cluster

@@ -27,9 +27,9 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Floats, Ints, find, ranks, take_or
 from slurm_fair.model.gpu_weight import of_jobs
 from slurm_fair.model.sizes import with_gangs
-from slurm_fair.policy.protocol import QuickPlans, QuickPolicy, solves
+from slurm_fair.policy.protocol import QuickPolicy, solves
 from slurm_fair.reconcile import apply_plan
-from slurm_fair.tick import Rules, decide, prepare
+from slurm_fair.tick import InThisProcess, Rules, decide, prepare
 
 _MOMENT = 1e-3
 # A waiting job may come to be free to start by itself, and it is known when; of other blocked jobs nobody knows.
@@ -96,7 +96,7 @@ def _quick(rules: Rules) -> Rules | None:
     if not solves(policy):
         return rules
     return (
-        replace(rules, policy=QuickPlans(policy), planner=None) if isinstance(policy, QuickPolicy) else None
+        replace(rules, planner=InThisProcess(policy.quick_plan)) if isinstance(policy, QuickPolicy) else None
     )
 
 

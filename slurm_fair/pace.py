@@ -1,4 +1,8 @@
-"""The instant of the daemon's next look, and how many looks slurmctld is asked to bear."""
+"""The instant of the daemon's next look, and how many looks slurmctld is asked to bear.
+
+The daemon cannot know when a job ends, arrives or answers. It looks at intervals, and sooner where a lease or a
+grace ends or jobs change places. A simulation knows these instants, and looks only there (`sim/loop/drive.py`).
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from slurm_fair.dry_run import without_effect
 from slurm_fair.errors import NoPlan
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.model import (
@@ -20,7 +21,6 @@ from slurm_fair.model import (
     Blind,
     Event,
     EventKind,
-    LeasePhase,
     Leases,
     LeaseTerms,
     Ledger,
@@ -83,14 +83,14 @@ def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True)
 class InThisProcess:
-    """The planner that calls the policy and waits for it, however long it takes."""
+    """The planner that calls a method of the policy and waits for it, however long it takes."""
 
-    policy: Policy
+    make: Callable[[View], object]
     keeps_time: ClassVar[bool] = False
 
     def plan(self, view: View, limit_seconds: float) -> Plan:
         """The policy's own; the limit is in the view, as its deadline."""
-        return planned(self.policy, view)
+        return planned(self.make, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,8 @@ def tick(
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
     watch.lap("act")
-    if not cluster.acts:  # nothing starts, so that nobody has tried anything either
-        memory = with_turns_of(plan.memory, ready.view.memory)
-        leases, plan = without_promises(leases), replace(plan, memory=memory)
+    if not cluster.acts:
+        leases, plan = without_effect(leases, plan, ready.view)
     after = conclude(ready, leases, outcomes, plan, rules)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
@@ -280,7 +279,7 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
     `fault` is one of the profiler before: this look goes without its turns.
     """
-    began, planner = clock.now(), rules.planner or InThisProcess(rules.policy)
+    began, planner = clock.now(), rules.planner or InThisProcess(rules.policy.plan)
     try:
         plan, wrong = _planned(view, rules, planner, in_full, fault)
     except NoPlan as why:
@@ -360,14 +359,6 @@ def conclude(
         leases = apply_outcomes(leases, outcomes, terms, snapshot.time)
     after = before._replace(leases=leases, memory=plan.memory, asked_for=asked_for)
     return resting_after(after, outcomes, snapshot, terms)
-
-
-def without_promises(leases: Leases) -> Leases:
-    """A shadow run promises nothing, since nothing will start."""
-    revoking = leases.revoking
-    phase = np.where(revoking, np.int8(LeasePhase.RUNNING), leases.phase).astype(np.int8)
-    asked = np.where(revoking, 0.0, leases.asked)  # whoever is revoked later is asked anew
-    return leases.with_columns(phase=phase, asked=asked).take(~leases.promised)
 
 
 def _record(

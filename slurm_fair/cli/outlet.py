@@ -7,17 +7,37 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO, Any, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 
 class _Outlet:
     """A stream that drops what nobody reads any more; the exit code stays what it would have been."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream, self._gone = stream, False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+    @property
+    def encoding(self) -> str:
+        """Encoding of the stream."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:
+        """Treatment of characters that the encoding lacks."""
+        return self._stream.errors
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """The bytes below the stream."""
+        return self._stream.buffer
+
+    def isatty(self) -> bool:
+        """True if a terminal shows it."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Number of the file below the stream."""
+        return self._stream.fileno()
 
     def write(self, text: str) -> int:
         """Write to the stream while somebody reads."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.table import clean
+from slurm_fair.dry_run import without_effect
 from slurm_fair.errors import ConfigError, InputError, NotHere, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.registry import load_recorded
 from slurm_fair.store import Reader
-from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile, without_promises
+from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
 from slurm_fair.wall_clock import WallClock
 
 
@@ -70,8 +71,10 @@ def replayed(
         if record.number == number:
             return decide(ready.view, rules, WallClock(), fault=ready.fault), record
         leases, _, _ = reconcile(ready, record.plan, rules)
-        leases = without_promises(leases) if record.dry_run else leases
-        standing = conclude(ready, leases, record.outcomes, record.plan, rules)
+        plan = record.plan
+        if record.dry_run:
+            leases, plan = without_effect(leases, plan, ready.view)
+        standing = conclude(ready, leases, record.outcomes, plan, rules)
     raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
 
 

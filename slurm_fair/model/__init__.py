@@ -16,6 +16,7 @@ from slurm_fair.model.profiles import Profiles
 from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.reported import Reported
 from slurm_fair.model.reservation import ReservedNodes
+from slurm_fair.model.retries import Retries
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
@@ -57,6 +58,7 @@ __all__ = [
     "Reported",
     "ReservedNodes",
     "Result",
+    "Retries",
     "RunTable",
     "Sizes",
     "Snapshot",

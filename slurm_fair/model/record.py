@@ -10,9 +10,11 @@ from slurm_fair.model.action import Outcome
 from slurm_fair.model.event import Event
 from slurm_fair.model.lease import Leases, LeaseTerms
 from slurm_fair.model.plan import Plan
+from slurm_fair.model.retries import Retries
 from slurm_fair.model.snapshot import Snapshot
 
 _NOTHING: Mapping[Any, Any] = {}
+_NO_RETRIES: Retries[int] = Retries()
 
 
 class Standing(NamedTuple):
@@ -23,10 +25,10 @@ class Standing(NamedTuple):
     tick: int = 0
     memory: Mapping[str, Any] = _NOTHING
     unsettled: Mapping[int, float] = _NOTHING  # key -> instant of an unknown outcome
-    backoff: Mapping[int, tuple[float, int]] = _NOTHING  # key -> (until, times)
+    backoff: Retries[int] = _NO_RETRIES  # of jobs that Slurm did not start
     shunned: Mapping[int, tuple[str, ...]] = _NOTHING  # key -> nodes it did not start on
-    unmoved: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of jobs not to be stopped
-    unshut: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of gates that Slurm refuses
+    unmoved: Retries[int] = _NO_RETRIES  # of jobs that Slurm would not stop
+    unshut: Retries[int] = _NO_RETRIES  # of gates that Slurm refuses
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
     # Key of a job that is to give way -> of those that get its GPUs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Self, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -25,25 +25,37 @@ class Growth:
         return min(self.first_seconds * 2.0 ** min(doublings, _DOUBLINGS), self.most_seconds)
 
 
-def resting(rests: Mapping[Key, tuple[float, int]], now: float) -> list[Key]:
-    """The keys whose time has not come."""
-    return [key for key, (until, _) in rests.items() if now < until]
-
-
 @dataclass(frozen=True, slots=True)
 class Retries(Generic[Key]):
     """The end of each key's rest, and the number of its failures in a row."""
 
-    rests: Mapping[Key, tuple[float, int]]
-    growth: Growth
+    rests: Mapping[Key, tuple[float, int]] = field(default_factory=dict)
 
-    def failed(self, keys: Iterable[Key], now: float) -> Self:
+    def __len__(self) -> int:
+        return len(self.rests)
+
+    def resting(self, now: float) -> list[Key]:
+        """The keys whose time has not come."""
+        return [key for key, (until, _) in self.rests.items() if now < until]
+
+    def failed(self, keys: Iterable[Key], now: float, growth: Growth) -> Self:
         """The retries after one more failure of each key."""
         rests = dict(self.rests)
         for key in keys:
             times = rests.get(key, (0.0, 0))[1] + 1
-            rests[key] = now + self.growth.rest_after(times), times
+            rests[key] = now + growth.rest_after(times), times
         return replace(self, rests=rests)
+
+    def until(self, ends: Mapping[Key, float], *, anew: bool = False) -> Self:
+        """The retries with rests that end then, which are no failures; `anew` forgets earlier ones."""
+        if not ends:
+            return self
+        times = {key: 0 if anew else self.rests.get(key, (0.0, 0))[1] for key in ends}
+        return replace(self, rests={**self.rests, **{key: (end, times[key]) for key, end in ends.items()}})
+
+    def remembered(self, now: float, seconds: float) -> Self:
+        """The retries without those whose rest has been over for so long."""
+        return replace(self, rests={key: rest for key, rest in self.rests.items() if now < rest[0] + seconds})
 
     def only(self, keys: Iterable[Key]) -> Self:
         """The others are forgotten, and begin anew."""

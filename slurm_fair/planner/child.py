@@ -17,11 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from slurm_fair.model import Plan
 from slurm_fair.planner.frames import HEAD, packed, unpacked
 from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, parts_of
 from slurm_fair.policy.check import planned
-from slurm_fair.policy.protocol import Policy, QuickPlans, QuickPolicy
+from slurm_fair.policy.protocol import Policy, QuickPolicy
 from slurm_fair.policy.view import View
 from slurm_fair.policy.where import where
 
@@ -60,15 +59,14 @@ def _answer(policy: Policy, view: View, number: int, say: Callable[..., None]) -
     try:
         if isinstance(policy, QuickPolicy) and view.anything_to_have:  # else nothing is as good as a plan
             with suppress(Exception):
-                say(QUICK, number, _parts(QuickPlans(policy), view))
-        say(PLAN, number, _parts(policy, view))
+                say(QUICK, number, _parts(policy.quick_plan, view))
+        say(PLAN, number, _parts(policy.plan, view))
     except BaseException as error:
         say(RAISED, number, where(type(policy), error), traceback.format_exc(limit=-3).strip())
 
 
-def _parts(policy: Policy, view: View) -> dict[str, Any]:
-    plan: Plan = planned(policy, view)
-    return parts_of(plan)
+def _parts(make: Callable[[View], object], view: View) -> dict[str, Any]:
+    return parts_of(planned(make, view))
 
 
 def _heard(listening: BinaryIO) -> Any:

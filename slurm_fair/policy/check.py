@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +10,14 @@ import numpy as np
 from slurm_fair.model import Explanation, JobTable, Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
 from slurm_fair.model.sizes import shares
-from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
 _NOTHING = Placement.none()
 
 
-def planned(policy: Policy, view: View) -> Plan:
-    """The policy's plan; TypeError for anything else that it returns."""
-    plan: object = policy.plan(view)
+def planned(make: Callable[[View], object], view: View) -> Plan:
+    """The plan that a policy's method makes; TypeError for anything else that it returns."""
+    plan = make(view)
     if not isinstance(plan, Plan):
         raise TypeError(f"plan(view) returned {_named(plan)}, not a Plan")
     return plan

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from slurm_fair.model import Plan
 from slurm_fair.policy.view import View
@@ -30,17 +29,3 @@ class QuickPolicy(Protocol):
 def solves(policy: object) -> bool:
     """True of a policy whose plan may take long, because it calls a solver: it says so itself."""
     return getattr(policy, "solves", False) is True
-
-
-@dataclass(frozen=True, slots=True)
-class QuickPlans:
-    """A policy of another one's quick plans."""
-
-    of: QuickPolicy
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.of, name)
-
-    def plan(self, view: View) -> Plan:
-        """The quick plan of the other one."""
-        return self.of.quick_plan(view)

@@ -89,7 +89,7 @@ class PolicyTrial:
     def plan(self, view: View, policy: Policy | None = None) -> Plan:
         """All of a plan, also what is worked out only when somebody asks."""
         self.plans += 1
-        return planned(policy or self.make(), view).explained()
+        return planned((policy or self.make()).plan, view).explained()
 
     def _try(self, rule: str, check: Callable[[PolicyTrial, Kept], None], kept: Kept) -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from slurm_fair.model import (
 from slurm_fair.model.action import STOPS
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
-from slurm_fair.model.retries import Growth, Retries, resting
+from slurm_fair.model.retries import Growth, Retries
 
-Rests: TypeAlias = Mapping[int, tuple[float, int]]  # as a standing keeps retries: until when, how many
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _MOST_SECONDS = 3600.0  # of a rest; after as long without a failure the earlier ones are forgotten
 _OF_STARTS = Growth(30.0, _MOST_SECONDS)
@@ -39,24 +37,20 @@ def still_resting(standing: Standing, now: float) -> Standing:
         return standing
     return standing._replace(
         unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
-        backoff=_remembered(standing.backoff, now),
-        unmoved=_remembered(standing.unmoved, now),
-        unshut=_remembered(standing.unshut, now),
+        backoff=standing.backoff.remembered(now, _MOST_SECONDS),
+        unmoved=standing.unmoved.remembered(now, _MOST_SECONDS),
+        unshut=standing.unshut.remembered(now, _MOST_SECONDS),
     )
-
-
-def _remembered(rests: Rests, now: float) -> Rests:
-    return {key: rest for key, rest in rests.items() if now < rest[0] + _MOST_SECONDS}
 
 
 def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     """Jobs with an unknown outcome or a failed start are not planned yet; a refused stop is not repeated."""
     if standing.unmoved:
-        snapshot = _with_unmoved(snapshot, resting(standing.unmoved, snapshot.time))
+        snapshot = _with_unmoved(snapshot, standing.unmoved.resting(snapshot.time))
     if not standing.backoff and not standing.unsettled and not standing.shunned:
         return snapshot
     jobs, now = snapshot.jobs, snapshot.time
-    marks = ((Blocked.BACKOFF, resting(standing.backoff, now)), (Blocked.UNSETTLED, list(standing.unsettled)))
+    marks = ((Blocked.BACKOFF, standing.backoff.resting(now)), (Blocked.UNSETTLED, list(standing.unsettled)))
     blocked = jobs.blocked.copy()
     for code, keys in marks:
         rows = find(jobs.key, np.array(keys, dtype=np.int64))
@@ -130,9 +124,9 @@ def shunned_after(
     return after
 
 
-def backoff_after(backoff: Rests, events: Sequence[Event], now: float) -> Rests:
+def backoff_after(backoff: Retries[int], events: Sequence[Event], now: float) -> Retries[int]:
     """A job that Slurm did not start is tried again later, and later still."""
-    return Retries(backoff, _OF_STARTS).failed([event.key for event in events], now).rests
+    return backoff.failed([event.key for event in events], now, _OF_STARTS)
 
 
 def resting_after(
@@ -149,12 +143,11 @@ def resting_after(
     ]
     if not outcomes:
         return standing
-    now, backoff = snapshot.time, dict(standing.backoff)
+    now, backoff = snapshot.time, standing.backoff
     for outcome in outcomes:
-        backoff |= _rest_after(outcome, snapshot, terms.interval, backoff)
+        backoff = _rest_after(outcome, snapshot, terms.interval, backoff)
     refused = [o.action for o in outcomes if o.refused_for_good]
-    stops = Retries(standing.unmoved, _of_stops(terms.term))
-    gates = Retries(standing.unshut, _OF_GATES).failed([a.key for a in refused if a.verb is Verb.CLOSE], now)
+    stops, gates = ([a.key for a in refused if a.verb in verbs] for verbs in (STOPS, (Verb.CLOSE,)))
     shut = [o.action.key for o in outcomes if o.action.verb is Verb.CLOSE and o.result is Result.DONE]
     return standing._replace(
         unsettled={
@@ -162,8 +155,8 @@ def resting_after(
             **{o.action.key: now for o in outcomes if o.result is Result.UNKNOWN},
         },
         backoff=backoff,
-        unmoved=stops.failed([a.key for a in refused if a.verb in STOPS], now).rests,
-        unshut=gates.without(shut).rests,
+        unmoved=standing.unmoved.failed(stops, now, _of_stops(terms.term)),
+        unshut=standing.unshut.failed(gates, now, _OF_GATES).without(shut),
     )
 
 
@@ -176,17 +169,15 @@ def without_refused(actions: tuple[Action, ...], standing: Standing, now: float)
     """Gates that were refused more than once are tried again later, and later still."""
     if not standing.unshut:
         return actions
-    later = set(resting(standing.unshut, now))
+    later = set(standing.unshut.resting(now))
     return tuple([a for a in actions if a.verb is not Verb.CLOSE or a.key not in later])
 
 
-def _rest_after(
-    outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Rests
-) -> dict[int, tuple[float, int]]:
+def _rest_after(outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Retries[int]) -> Retries[int]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
     if action.verb is Verb.OPEN and outcome.refused_for_good:
-        return {action.key: (snapshot.time + interval, backoff.get(action.key, (0.0, 0))[1])}
+        return backoff.until({action.key: snapshot.time + interval})
     if action.verb is Verb.CLOSE and outcome.result is Result.DONE:
         jobs = snapshot.jobs
         same = (
@@ -197,5 +188,7 @@ def _rest_after(
         # A hold leaves the begin time as it is; only a begin gate has just taken its place.
         moved = (jobs.blocked == Blocked.OWN_BEGIN) & np.isfinite(jobs.gate_until)
         rows = np.flatnonzero(same & moved)
-        return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
-    return {}
+        return backoff.until(
+            dict(zip(jobs.key[rows].tolist(), jobs.gate_until[rows].tolist(), strict=True)), anew=True
+        )
+    return backoff

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from slurm_fair.policy import Policy, View
 from slurm_fair.policy.trial_views import Kept
 from slurm_fair.sim.run import rules_for, simulate
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+from slurm_fair.tick import InThisProcess
 from slurm_fair.trace import Machines, Trace, uniform
 from slurm_fair.trace.collect import Collector, ColumnRules
 
@@ -35,17 +36,13 @@ class Shown(NamedTuple):
     error: BaseException | None
 
 
+@dataclass(slots=True)
 class _Recorder:
-    """A policy that keeps what another one is shown."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.views, self.error = policy, list[Kept](), None
+    """Keeps what a policy is shown."""
 
     policy: Policy
-    error: BaseException | None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.policy, name)
+    views: list[Kept] = field(default_factory=list)
+    error: BaseException | None = None
 
     def plan(self, view: View) -> Plan:
         """The plan of the policy that is watched."""
@@ -77,7 +74,7 @@ def shown(name: str, settings: dict[str, object], stage: TrialStage, most: int) 
     recorder = _Recorder(rules.policy)
     problem: BaseException | None = None
     try:
-        simulate(stage.scenario, replace(rules, policy=recorder))
+        simulate(stage.scenario, replace(rules, planner=InThisProcess(recorder.plan)))
     except Exception as error:
         problem = recorder.error or error
     views = recorder.views

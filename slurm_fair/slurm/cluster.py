@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import ClusterSettings
 from slurm_fair.errors import SlurmError, SlurmTextError
-from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb
+from slurm_fair.model import Action, Blind, JobState, Outcome, Snapshot, Verb
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import find
 from slurm_fair.model.gpu_weight import named as named_type
-from slurm_fair.ports import Cluster, IntentLog
+from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import named
@@ -280,19 +280,3 @@ def tells_exclusive(version: str) -> bool:
     """True where OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
     parts = version.split(".")
     return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
-
-
-class DryRun:
-    """A Cluster that looks and never acts."""
-
-    acts = False
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        return self.cluster.observe(asked)
-
-    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """A dry run does nothing."""
-        return tuple(Outcome(action, Result.REFUSED, "dry run", later=True) for action in actions)

@@ -20,7 +20,7 @@ import numpy as np
 
 from slurm_fair import model
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Explanation, LeasePhase
+from slurm_fair.model import Explanation, LeasePhase, Retries
 from slurm_fair.store.blobs import Fetch, name_of, squeeze, unpacked
 
 VERSION = 2
@@ -61,11 +61,18 @@ def _with_promises(of: dict[str, Any]) -> dict[str, Any]:
     return {**of, "promises": places.with_columns(row=of["key"][places.row])}
 
 
-# Nouns as journals of older versions hold them, by a field that they no longer have.
+def _with_retries(of: dict[str, Any]) -> dict[str, Any]:
+    """A standing held retries as bare maps."""
+    maps = {name: rests for name, rests in of.items() if name in ("backoff", "unmoved", "unshut")}
+    return of | {name: Retries(rests) for name, rests in maps.items() if isinstance(rests, Mapping)}
+
+
+# Nouns as journals of older versions hold them, by a field that they no longer have, or have in another form.
 _CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("Plan", "reason"): _with_explanation,
     ("Plan", "rests"): lambda of: {name: of[name] for name in of if name not in ("rests", "again")},
     ("Leases", "places"): _with_promises,
+    ("Standing", "backoff"): _with_retries,
     ("Outcome", "answered"): lambda of: {name: of[name] for name in of if name != "answered"},
 }
 

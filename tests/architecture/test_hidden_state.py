@@ -99,6 +99,95 @@ def test_no_function_of_the_product_keeps_its_results_but_those_that_are_named()
     assert keep == KEPT
 
 
+# Modules that answer for names that they do not define, and why.
+ANSWERING = {
+    "accounting/slurm_fair_accounting/__init__.py",  # loads a part of the package when its name is asked for
+}
+
+
+def answers_any_name(source: str) -> bool:
+    """True if attributes come of a function that is given their names."""
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__getattribute__")
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_every_attribute_of_the_product_is_defined_where_a_reader_looks_for_it() -> None:
+    product = [path for path in python() if named(path).startswith(PRODUCT)]
+    assert {named(path) for path in product if answers_any_name(path.read_text())} == ANSWERING
+    assert answers_any_name("class A:\n    def __getattr__(self, name): ...\n")
+
+
+# Modules of decisions that write beside the fields of a value, and why.
+BESIDE_FIELDS = {
+    "slurm_fair/model/once.py",  # the one home of values that are worked out when somebody asks
+    "slurm_fair/model/columns.py",  # makes tables field by field
+    "slurm_fair/model/placement.py",  # its maker may have counted its GPUs already
+    "slurm_fair/model/sizes.py",  # fills in fields that it was not given
+}
+
+
+def writes_beside_fields(source: str) -> bool:
+    """True if something is kept in a value where its fields do not show it."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__")
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def fields_filled_later(source: str) -> list[str]:
+    """Fields of frozen values that begin as an empty container: what is put in there later is no value."""
+    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    return [
+        ast.unparse(field.target)
+        for frozen in classes
+        if any("frozen=True" in ast.unparse(line) for line in frozen.decorator_list)
+        for field in frozen.body
+        if isinstance(field, ast.AnnAssign) and field.value is not None and _is_container(field)
+    ]
+
+
+def _is_container(field: ast.AnnAssign) -> bool:
+    kind = field.annotation.value if isinstance(field.annotation, ast.Subscript) else field.annotation
+    return ast.unparse(kind) in ("dict", "list", "set", "bytearray", "defaultdict", "Counter", "deque")
+
+
+def test_no_value_of_decisions_keeps_more_than_its_fields() -> None:
+    decisions = [path for path in python() if named(path).startswith((*PURE, "plugins/"))]
+    beside = {named(path) for path in decisions if writes_beside_fields(path.read_text())}
+    assert beside == BESIDE_FIELDS
+    assert {
+        named(path): found for path in decisions if (found := fields_filled_later(path.read_text()))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("met: dict[int, str] = field(default_factory=dict)", ["met"]),
+        ("met: list = field(default_factory=list)", ["met"]),
+        ("met: Mapping[int, str] = field(default_factory=dict)", []),
+        ("met: dict[int, str]", []),
+    ],
+)
+def test_a_field_that_is_filled_later_is_found(line: str, fields: list[str]) -> None:
+    assert fields_filled_later(f"@dataclass(frozen=True)\nclass A:\n    {line}\n") == fields
+    assert fields_filled_later(f"@dataclass\nclass A:\n    {line}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('def f(table):\n    table.__dict__["kept"] = 1\n', True),
+        ('def f(table):\n    object.__setattr__(table, "kept", 1)\n', True),
+        ("def f(table):\n    return table.kept\n", False),
+    ],
+)
+def test_what_is_kept_beside_fields_is_found(source: str, found: bool) -> None:
+    assert writes_beside_fields(source) is found
+
+
 @pytest.mark.parametrize(
     ("source", "names"),
     [

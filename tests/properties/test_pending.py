@@ -17,6 +17,7 @@ from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.ledger.outcomes.outcomes import outcomes_heard
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
+from slurm_fair.sim.loop.looks import shown_by
 from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
 
 BEGAN = 1000.0
@@ -226,7 +227,8 @@ def test_a_ledger_read_now_and_then_is_the_one_read_at_every_look(
     shown: list[tuple[Happened, int]] = []
 
     def hear(happened: Happened, looks: Sequence[int]) -> None:
-        by_column.take_columns(happened, looks)
+        for some in shown_by(happened, looks):
+            by_column.take_columns(some)
         shown.extend((happened, look) for look in looks)
 
     batches = LedgerBatches(hear)

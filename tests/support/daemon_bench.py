@@ -13,13 +13,14 @@ import pytest
 
 from slurm_fair.config import Config, from_tree
 from slurm_fair.daemon import Daemon
+from slurm_fair.dry_run import DryRun
 from slurm_fair.knowing import Knowing
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import knowing_rules_of, rules_of
 from slurm_fair.policy.registry import DEFAULT_POLICY
 from slurm_fair.publish import Publisher
-from slurm_fair.slurm.cluster import DryRun, SlurmCluster
+from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.state_folder import Places
 from slurm_fair.store import SqliteJournal, open_journal
@@ -120,7 +121,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     knowing = Knowing(cluster, real.words_of, journal, knowing_rules_of(config), standing)
     daemon = Daemon(
         config, bench.places, clock, journal, bench.commands, knowing, bench.books, rules_of(config), standing,
-        Publisher("", lambda: False), knowing=knowing,
+        Publisher("", lambda: False), knowing=knowing, adapter=real,
     )  # fmt: skip
     real.fence(daemon.may_act)
     bench.commands.before = daemon.goes_on

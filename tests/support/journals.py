@@ -23,6 +23,7 @@ from slurm_fair.model import (
     Placement,
     Plan,
     Result,
+    Retries,
     Snapshot,
     Standing,
     TenantAccounts,
@@ -113,7 +114,7 @@ def standing(tick: int = 1, count: int = 4, time: float = 1000.0) -> Standing:
     two = np.array([1.0, 3.0])
     tenants = TenantAccounts(("chem", "phys"), two, two * tick, two * 2, two * 3, two)
     ledger = Ledger(time, 900.0, 8.0, tenants, accounts)
-    return Standing(ledger, Leases.none(), tick, {"cursor": [1, 2]}, {5: 1.0}, {9: (2.0, 3)})
+    return Standing(ledger, Leases.none(), tick, {"cursor": [1, 2]}, {5: 1.0}, Retries({9: (2.0, 3)}))
 
 
 def action(number: int = 1, verb: Verb = Verb.OPEN) -> Action:

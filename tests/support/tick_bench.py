@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from slurm_fair.dry_run import DryRun
 from slurm_fair.model import (
     Action,
     Blind,
@@ -22,7 +23,6 @@ from slurm_fair.policy import Policy
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.ports import Cluster
 from slurm_fair.reconcile import Limits
-from slurm_fair.slurm.cluster import DryRun
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.builders import JobSpec, job, snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.config import from_tree
-from slurm_fair.daemon import Daemon, innermost
+from slurm_fair.daemon import Daemon
 from slurm_fair.model import Action, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
@@ -40,7 +40,7 @@ def test_only_a_daemon_that_is_no_shadow_acts_and_leaves_marks(tmp_path: Path, d
         )
         assert [outcome.result for outcome in outcomes] != [Result.DONE]
         assert (tmp_path / "called").exists() is not dry_run, "a shadow does not even look before an act"
-        real = innermost(daemon.cluster)
+        real = daemon.adapter
         assert isinstance(real, SlurmCluster)
         real.marks.set([Mark(pack(7), 7, False, 100.0, 0, 200.0, False, 0.0)])
         assert bool(journal.marks()) is not dry_run

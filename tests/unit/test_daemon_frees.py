@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli.replay_tick import replayed, same_plan
-from slurm_fair.daemon import innermost
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Outcome, Result, TickRecord, Verb
 from slurm_fair.model.ids import pack
@@ -80,7 +79,7 @@ def test_a_refusal_is_said_once_and_tried_again_later_and_the_plan_heeds_it_not(
 ) -> None:
     crowd(bench)
     job = stray(bench)
-    actuator = innermost(bench.daemon.cluster)._actuator  # type: ignore[attr-defined]
+    actuator = bench.daemon.adapter._actuator  # type: ignore[union-attr]
     hinders = type(actuator)._hinders
     monkeypatch.setattr(
         type(actuator),

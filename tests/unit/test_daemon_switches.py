@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.daemon import Daemon, innermost
+from slurm_fair.daemon import Daemon
+from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
 from slurm_fair.model.ids import pack
-from slurm_fair.slurm.cluster import DryRun
 from slurm_fair.state_folder import Pause, leave_pause
 from slurm_fair.wall_clock import WallClock
 from tests.support.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
@@ -228,7 +228,7 @@ def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     bench.daemon.reload_config()
     assert not bench.daemon.reloading
     assert bench.daemon.rules.terms.term == 120.0
-    assert innermost(bench.daemon.cluster)._actuator.requeue_delay == 7.0  # type: ignore[attr-defined]
+    assert bench.daemon.adapter._actuator.requeue_delay == 7.0  # type: ignore[union-attr]
     assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
 

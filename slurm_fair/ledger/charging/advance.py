@@ -9,7 +9,7 @@ from slurm_fair.ledger.charging.from_snapshot import window_seen
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.shares import Changes
 from slurm_fair.ledger.charging.tenants import with_tenants
-from slurm_fair.ledger.charging.window_events import Happened, Strip
+from slurm_fair.ledger.charging.window_events import Happened, WindowLooks
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, Snapshot, TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, all_of
@@ -31,23 +31,23 @@ def advance(
     if snapshot.time < ledger.time:
         return ledger, ()
     seen = with_those_left_alone(snapshot)
-    after, happened = folded(ledger, Strip((seen,), seen.jobs), settings)
+    after, happened = folded(ledger, WindowLooks((seen,), seen.jobs), settings)
     return after, (*resized(ledger, snapshot), *happened.events[0])
 
 
-def folded(ledger: Ledger, strip: Strip, settings: LedgerSettings) -> tuple[Ledger, Happened]:
+def folded(ledger: Ledger, looks: WindowLooks, settings: LedgerSettings) -> tuple[Ledger, Happened]:
     """The ledger at the last of the looks, and what each look is the first to tell."""
-    last = strip.snapshots[-1]
+    last = looks.snapshots[-1]
     if ledger.total_gpus < 0:
         ledger = replace(ledger, total_gpus=float(last.total_gpus), weighted_gpus=_by_weight(last))
     known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
-    window = window_seen(known, strip.jobs, last.time, tenant_row, settings)
-    looked = [snapshot.time for snapshot in strip.snapshots]
+    window = window_seen(known, looks.jobs, last.time, tenant_row, settings)
+    looked = [snapshot.time for snapshot in looks.snapshots]
     charged, result = charge(known, window, last.time, settings, _resized_by_weight(last), looked)
     tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
     total, by_weight = float(last.total_gpus), _by_weight(last)
     after = replace(charged, total_gpus=total, weighted_gpus=by_weight, tenants=tenants)
-    return after, Happened(known, strip, window, result)
+    return after, Happened(known, looks, window, result)
 
 
 def _by_weight(snapshot: Snapshot) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -23,35 +24,22 @@ _Person = tuple[str | None, float | None, float | None, str | None]
 _NOBODY: _Person = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
 
-CAME, BEGAN, OVER, STOPPED = range(4)
 GPU_WEIGHT = "gpu_weight"  # of a submission, a start or a stop: what each GPU counts, where that is not 1
 
 
-class Edge(NamedTuple):
-    """Jobs that came, began, ended or were stopped: the first look that shows it, and the row in that look."""
-
-    key: Ints  # sorted; each is there once
-    look: Ints
-    row: Ints
-
-
-class Strip(NamedTuple):
-    """Looks that are folded together, and every job that one of them shows, as the last such look shows it."""
+@dataclass(frozen=True, slots=True)
+class WindowLooks:
+    """The looks of one window, and every job that one of them shows, as the last such look shows it."""
 
     snapshots: Sequence[Snapshot]
     jobs: JobTable
-    edges: tuple[Edge, ...] = ()  # by CAME, BEGAN, OVER, STOPPED; one look alone is asked itself
 
-    def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
-        """The first look that shows each job at this edge, and its row there; -1 where no look does."""
-        if not self.edges:
-            return [0] * keys.size, find(self.jobs.key, keys).tolist()
-        there, look, row = self.edges[edge]
-        at = there.searchsorted(keys)
-        return look[at].tolist(), row[at].tolist()
+    def first(self, kind: EventKind, keys: Ints) -> tuple[list[int], list[int]]:
+        """The look that is the first to show this event of each job, and its row there; -1 where none does."""
+        return [0] * keys.size, find(self.jobs.key, keys).tolist()
 
 
-NO_LOOKS = Strip((), JobTable.none())
+NO_LOOKS = WindowLooks((), JobTable.none())
 
 
 class Became(NamedTuple):
@@ -66,25 +54,13 @@ class Became(NamedTuple):
     gpus: Sequence[int]
     said: _Said  # what else is known; None = not of this one
 
-    def of(self, looks: Sequence[int]) -> Became:
-        """The events that some looks show first."""
-        wanted = set(looks)
-        rows = [at for at, look in enumerate(self.look) if look in wanted]
-
-        def some(column: Sequence[Any]) -> Sequence[Any]:
-            return [column[at] for at in rows]
-
-        said = {name: some(column) for name, column in self.said.items()}
-        look, row, time, key, tenant, gpus = map(some, self[1:-1])
-        return Became(self.kind, look, row, time, key, tenant, gpus, said)
-
 
 class Happened:
-    """Events that looks which are folded together are the first to show; worked out when somebody asks."""
+    """Events that the looks of a window are the first to show; worked out when somebody asks."""
 
-    def __init__(self, ledger: Ledger, strip: Strip, window: Window, result: Charged) -> None:
-        self.looks = len(strip.snapshots)
-        self._strip, self._window, self._result = strip, window, result
+    def __init__(self, ledger: Ledger, looks: WindowLooks, window: Window, result: Charged) -> None:
+        self.looks = len(looks.snapshots)
+        self._looks, self._window, self._result = looks, window, result
         self._met, self._tenants = ledger.jobs.key.size, ledger.tenants.names
 
     @once
@@ -105,15 +81,14 @@ class Happened:
         ]
         for time, _, look, row, event in sorted(rows, key=_WHEN):
             if event.kind == EventKind.STARTED:
-                nodes = _nodes(self._strip.snapshots[look], row, time)
+                nodes = _nodes(self._looks.snapshots[look], row, time)
                 event = event._replace(detail={"nodes": nodes, **event.detail})
             told[look].append(event)
         return told
 
     def _became(
         self,
-        kind: str,
-        edge: int,
+        kind: EventKind,
         life: Ints,
         time: Floats,
         gpus: Ints,
@@ -123,9 +98,9 @@ class Happened:
     ) -> Became:
         lives, names = self._window.lives, self._tenants
         key = lives.key[life]
-        look, row = self._strip.sights(edge, key)
+        look, row = self._looks.first(kind, key)
         if of_people:
-            said = {**said, **_people(self._strip.snapshots, look, row)}
+            said = {**said, **_people(self._looks.snapshots, look, row)}
         tenants = [names[tenant] for tenant in lives.tenant[life].tolist()]
         return Became(kind, look, row, time.tolist(), key.tolist(), tenants, gpus.tolist(), said)
 
@@ -136,7 +111,7 @@ class Happened:
         life = np.arange(self._met, lives.key.size)
         said = _weighed(lives.gpu_weight[life])
         submit, gpus = lives.submit[life], lives.gpus[life]
-        return self._became(EventKind.SUBMITTED, CAME, life, submit, gpus, said, of_people=True)
+        return self._became(EventKind.SUBMITTED, life, submit, gpus, said, of_people=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
@@ -144,7 +119,7 @@ class Happened:
             return None
         said: _Said = {"restarts": runs.restarts[fresh].tolist(), **_weighed(runs.gpu_weight[fresh])}
         life, start, gpus = runs.life[fresh], runs.start[fresh], runs.gpus[fresh]
-        return self._became(EventKind.STARTED, BEGAN, life, start, gpus, said)
+        return self._became(EventKind.STARTED, life, start, gpus, said)
 
     def _stopped(self) -> Became | None:
         """Runs that are over while their job lives, or that were not its last one."""
@@ -157,7 +132,7 @@ class Happened:
         said: _Said = {name: column[rows].tolist() for name, column in columns.items()}
         said = {**said, **_weighed(runs.gpu_weight[rows])}
         life, end, gpus = runs.life[rows], runs.end[rows], runs.gpus[rows]
-        return self._became(EventKind.STOPPED, STOPPED, life, end, gpus, said)
+        return self._became(EventKind.STOPPED, life, end, gpus, said)
 
     def _finished(self) -> Became | None:
         rows, lives, result = self._window.ended, self._window.lives, self._result
@@ -170,7 +145,7 @@ class Happened:
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
-        return self._became(EventKind.FINISHED, OVER, rows, end, lives.gpus[rows], said, of_people=True)
+        return self._became(EventKind.FINISHED, rows, end, lives.gpus[rows], said, of_people=True)
 
 
 def _weighed(gpu_weight: Floats) -> _Said:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.charging.window_events import GPU_WEIGHT, Became, Happened
+from slurm_fair.ledger.charging.window_events import GPU_WEIGHT, Became
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
@@ -126,12 +126,8 @@ class Heard:
             numbers = [_number(detail.get(name)) for name in (SAID if over else _SAID_AT_FIRST)]
             self._edges += _EDGE.pack(*(() if over else _NOTHING_OF_ACCOUNT), *numbers, *names)
 
-    def take_columns(self, happened: Happened, looks: Sequence[int]) -> None:
-        """Keep the events of some of the looks that the ledger folded together, by the column."""
-        for some in happened.became:
-            self._take_columns(some if len(looks) == happened.looks else some.of(looks))
-
-    def _take_columns(self, some: Became) -> None:
+    def take_columns(self, some: Became) -> None:
+        """Keep events of one kind."""
         self.last = max((self.last, *some.time))
         said, code = some.said, _CODES[some.kind]
         if code in _AT_EDGES:

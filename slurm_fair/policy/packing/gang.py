@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.model.once import once
+from slurm_fair.model.once import kept_with, once
 from slurm_fair.model.placement import slurm_fill
 
 NOWHERE = -1
@@ -86,7 +86,6 @@ class Pools:
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
     racks: Ints | None  # of each node; None where they are not known, or all nodes are in one
-    met: dict[tuple[int, ...], tuple[Gang, ...]] = field(default_factory=dict)  # how gangs met so far may lie
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Pools:
@@ -94,14 +93,8 @@ class Pools:
 
         They are kept with the nodes: a look at the same machines often shows the very tables of the look before.
         """
-        with_nodes, partitions, racks = snapshot.nodes.__dict__, snapshot.partitions, snapshot.racks
-        kept = with_nodes.get("_pools")
-        if kept and kept[0] is partitions and kept[1] is racks and kept[2] == snapshot.gpu_types:
-            pools: Pools = kept[3]
-            return pools
-        pools = cls._made(snapshot)
-        with_nodes["_pools"] = partitions, racks, snapshot.gpu_types, pools
-        return pools
+        given = snapshot.partitions, snapshot.racks, snapshot.gpu_types
+        return kept_with(snapshot.nodes, "_pools", given, lambda: cls._made(snapshot))
 
     @classmethod
     def _made(cls, snapshot: Snapshot) -> Pools:
@@ -142,6 +135,11 @@ class Pools:
             choices=choices,
             racks=_several(snapshot.racks),
         )
+
+    @once
+    def met(self) -> dict[tuple[int, ...], tuple[Gang, ...]]:
+        """The ways in which gangs met so far may lie, by all that makes up a shape."""
+        return {}
 
     @once
     def usable(self) -> Bools:

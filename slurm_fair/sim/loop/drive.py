@@ -1,4 +1,8 @@
-"""The loop of a simulation: the daemon's looks at the cluster, less those that could not change anything."""
+"""The loop of a simulation: the daemon's looks at the cluster, less those that could not change anything.
+
+A simulation knows when jobs arrive, end and answer, and looks at regular instants after these. The daemon knows
+none of them and looks at intervals (`pace.py`). Both look at ends of leases and where the policy named an instant.
+"""
 
 from __future__ import annotations
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError, StoreError
+from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.metrics.efficiency import mean_fragments
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of, code, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
+from slurm_fair.sim.loop.looks import shown_by
 
 Listener = Callable[[TickRecord, Standing], None]
 _WAIT = code(Verdict.WAIT)  # an enum's member is looked up as slowly as a column is compared
@@ -84,7 +86,11 @@ class Log:
 
     def batches(self) -> LedgerBatches | None:
         """The ledger that folds many looks at a time; None where whoever listens wants events of jobs."""
-        return None if Want.JOB_EVENTS in self.wants else LedgerBatches(self.heard.take_columns)
+        return None if Want.JOB_EVENTS in self.wants else LedgerBatches(self._hear)
+
+    def _hear(self, happened: Happened, looks: Sequence[int]) -> None:
+        for some in shown_by(happened, looks):
+            self.heard.take_columns(some)
 
     def latest(self) -> Standing | None:
         """A simulation begins with nothing."""

@@ -9,17 +9,18 @@ folded alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger.charging.window import HOLDS
-from slurm_fair.ledger.charging.window_events import OVER, Edge, Happened, Strip
-from slurm_fair.model import JobTable, Snapshot
+from slurm_fair.ledger.charging.window_events import Became, Happened, WindowLooks
+from slurm_fair.model import EventKind, JobTable, Snapshot
 from slurm_fair.model.columns import NO_ROWS, ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
@@ -45,6 +46,45 @@ _COLUMNS = attrgetter(*_SHOWN)
 _LONG = 512  # rows of a look that are sooner compared by themselves
 
 
+class Edge(NamedTuple):
+    """Jobs that came, began, ended or were stopped: the first look that shows it, and the row in that look."""
+
+    key: Ints  # sorted; each is there once
+    look: Ints
+    row: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Strip(WindowLooks):
+    """Several looks that are folded together, and the jobs at each edge."""
+
+    edges: Mapping[EventKind, Edge]
+
+    def first(self, kind: EventKind, keys: Ints) -> tuple[list[int], list[int]]:
+        """The look that is the first to show this event of each job, and its row there."""
+        there, look, row = self.edges[kind]
+        at = there.searchsorted(keys)
+        return look[at].tolist(), row[at].tolist()
+
+
+def shown_by(happened: Happened, looks: Sequence[int]) -> tuple[Became, ...]:
+    """The events that some of the looks are the first to show."""
+    if len(looks) == happened.looks:
+        return happened.became
+    return tuple(_some(became, set(looks)) for became in happened.became)
+
+
+def _some(became: Became, looks: set[int]) -> Became:
+    rows = [at for at, look in enumerate(became.look) if look in looks]
+
+    def of_these(column: Sequence[Any]) -> Sequence[Any]:
+        return [column[at] for at in rows]
+
+    said = {name: of_these(column) for name, column in became.said.items()}
+    look, row, time, key, tenant, gpus = map(of_these, became[1:-1])
+    return Became(became.kind, look, row, time, key, tenant, gpus, said)
+
+
 def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
     """Jobs of whom nothing but what the ledger asks for is known."""
     return JobTable.unchecked(dict(zip(_SHOWN, columns, strict=True)))
@@ -64,10 +104,10 @@ class Look:
         self.number = 0
 
 
-def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[Strip]:
+def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[WindowLooks]:
     """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
     if before is None or len(looks) <= 1:
-        yield from (Strip((look.snapshot,), look.snapshot.jobs) for look in looks)
+        yield from (WindowLooks((look.snapshot,), look.snapshot.jobs) for look in looks)
         return
     series, first = _Series(before, looks), 0
     while first < len(looks):
@@ -103,18 +143,19 @@ class _Series:
             return False
         return number not in self._stopped or self._times[number + 1] == since
 
-    def strip(self, first: int, last: int) -> Strip:
+    def strip(self, first: int, last: int) -> WindowLooks:
+        """The looks from the first up to the last, as one window."""
         shown = self._snapshots[first + 1 : last + 1]
         if last - first == 1:
-            return Strip(shown, shown[0].jobs)
+            return WindowLooks(shown, shown[0].jobs)
         mine = (self._look >= first) & (self._look < last)
-        edges = [self._edge(mine & flags, first) for flags in self._edges]
-        before = (mine & self._edges[OVER] & (self._look < last - 1)).nonzero()[0]
+        edges = {kind: self._edge(mine & flags, first) for kind, flags in self._edges.items()}
+        before = (mine & self._edges[EventKind.FINISHED] & (self._look < last - 1)).nonzero()[0]
         if not before.size:
-            return Strip(shown, shown[-1].jobs, tuple(edges))
+            return Strip(shown, shown[-1].jobs, edges)
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), tuple(edges))
+        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), edges)
 
     def _edge(self, flags: Bools, first: int) -> Edge:
         look, row = self._look[flags], self._row[flags]
@@ -155,8 +196,8 @@ class _Series:
                 stopped[number] = rows + self._first[number + 1]
         return stopped
 
-    def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, tuple[Bools, ...]]:
-        """Rows that show something new, by look, and what: CAME, BEGAN, OVER, STOPPED."""
+    def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, Mapping[EventKind, Bools]]:
+        """Rows that show something new, by look, and which event of a job each shows."""
         state, start = self._jobs.state, self._jobs.start
         moved = self._differ(start)
         other = moved | self._differ(state)
@@ -178,7 +219,12 @@ class _Series:
         had[: changed.size] = held
         is_new[changed.size : changed.size + came.size] = True
         is_stop[changed.size + came.size :] = True
-        return by, rows, (is_new, *self._runs(by, rows, had, is_new, is_stop), is_stop)
+        began, over = self._runs(by, rows, had, is_new, is_stop)
+        edges = {
+            EventKind.SUBMITTED: is_new, EventKind.STARTED: began,
+            EventKind.FINISHED: over, EventKind.STOPPED: is_stop,
+        }  # fmt: skip
+        return by, rows, edges
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
         """Note as odd that jobs were held back or let go, and as a change that others hold them back."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.retries import Growth, Retries, resting
+from slurm_fair.model.retries import Growth, Retries
 from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
 from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, with_tasks
@@ -40,14 +40,14 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
 class StrayRests:
     """Strays that Slurm refused to free; each further try comes later than the last."""
 
-    _retries: Retries[Which] = field(default_factory=lambda: Retries({}, _GROWTH))
+    _retries: Retries[Which] = field(default_factory=Retries)
     _said: dict[Which, str] = field(default_factory=dict)
 
     def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
         """The actions whose time has come; what is no longer found is forgotten."""
         here = {(action.key, action.whole_record): action for action in found}
         self._keep(self._retries.only(here))
-        later = set(resting(self._retries.rests, now))
+        later = set(self._retries.resting(now))
         return tuple(action for which, action in here.items() if which not in later)
 
     def heed(self, outcomes: Iterable[Outcome], now: float) -> list[str]:
@@ -56,7 +56,7 @@ class StrayRests:
         failed = {which: o.detail for which, o in by_key.items() if o.result is not Result.DONE}
         fresh = [which for which, why in failed.items() if self._said.get(which, "") != why]
         self._said |= failed
-        self._keep(self._retries.failed(failed, now).without(by_key.keys() - failed.keys()))
+        self._keep(self._retries.failed(failed, now, _GROWTH).without(by_key.keys() - failed.keys()))
         return [
             f"job {label(key)} is not managed, and what is ours on it cannot be taken away: {failed[key, whole]}"
             for key, whole in fresh

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.ledger.charging.advance import folded
-from slurm_fair.ledger.charging.window_events import Happened, Strip
+from slurm_fair.ledger.charging.window_events import Happened, WindowLooks
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop import ledger_batches
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
@@ -47,9 +47,9 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many looks each pass over the ledger took in."""
     passes: list[int] = []
 
-    def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, Happened]:
-        passes.append(len(strip.snapshots))
-        return folded(ledger, strip, how)
+    def counted(ledger: Ledger, looks: WindowLooks, how: LedgerSettings) -> tuple[Ledger, Happened]:
+        passes.append(len(looks.snapshots))
+        return folded(ledger, looks, how)
 
     monkeypatch.setattr("slurm_fair.sim.loop.ledger_batches.folded", counted)
     return passes

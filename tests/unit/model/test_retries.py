@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.model.retries import Growth, Retries, resting
+from slurm_fair.model.retries import Growth, Retries
 
 
 @pytest.mark.parametrize(
@@ -17,18 +17,18 @@ from slurm_fair.model.retries import Growth, Retries, resting
     ],
 )
 def test_each_rest_is_twice_the_one_before_up_to_the_longest(growth: Growth, rests: list[float]) -> None:
-    retries: Retries[str] = Retries({}, growth)
+    retries: Retries[str] = Retries()
     for times, seconds in enumerate(rests, 1):
-        retries = retries.failed(["a"], 100.0)
+        retries = retries.failed(["a"], 100.0, growth)
         assert retries.rests == {"a": (100.0 + seconds, times)}
     assert growth.rest_after(10**9) == growth.most_seconds
 
 
 def test_who_is_forgotten_begins_anew() -> None:
-    retries = Retries({"a": (50.0, 3), "b": (60.0, 1), "c": (70.0, 2)}, Growth(1.0, 8.0))
+    retries = Retries({"a": (50.0, 3), "b": (60.0, 1), "c": (70.0, 2)})
     assert dict(retries.without(["a"]).rests) == {"b": (60.0, 1), "c": (70.0, 2)}
     assert dict(retries.only(["a", "z"]).rests) == {"a": (50.0, 3)}
-    assert retries.without(["a"]).failed(["a", "b"], 0.0).rests == {
+    assert retries.without(["a"]).failed(["a", "b"], 0.0, Growth(1.0, 8.0)).rests == {
         "a": (1.0, 1),
         "b": (2.0, 2),
         "c": (70.0, 2),
@@ -36,4 +36,4 @@ def test_who_is_forgotten_begins_anew() -> None:
 
 
 def test_a_rest_is_over_at_its_end() -> None:
-    assert resting({"a": (50.0, 3), "b": (60.0, 1)}, 50.0) == ["b"]
+    assert Retries({"a": (50.0, 3), "b": (60.0, 1)}).resting(50.0) == ["b"]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.model import Action, Blocked, Event, LeasePhase, LeaseTerms, Outcome, Result, Standing, Verb
+from slurm_fair.model import (
+    Action,
+    Blocked,
+    Event,
+    LeasePhase,
+    LeaseTerms,
+    Outcome,
+    Result,
+    Retries,
+    Standing,
+    Verb,
+)
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
 from slurm_fair.reconcile.retries import backoff_after, resting_after, still_resting, without_refused
@@ -38,13 +49,16 @@ def test_an_act_that_is_refused_for_months_never_ends_the_daemon(verb: Verb) -> 
     standing, now = Standing.new(0.0), 0.0
     for _ in range(1200):
         standing = after(still_resting(standing, now), refused, now)
-        (rest,) = {**standing.unshut, **standing.unmoved}.values()
+        (rest,) = {**standing.unshut.rests, **standing.unmoved.rests}.values()
         assert rest[0] <= now + 3600
         now = max(rest[0], now + 10)
 
 
 def test_a_start_that_fails_for_months_never_ends_the_daemon() -> None:
-    assert backoff_after({1: (0.0, 1100)}, [Event(5.0, "takenback", 1, "a", 1, {})], 5.0)[1][0] == 3605.0
+    assert (
+        backoff_after(Retries({1: (0.0, 1100)}), [Event(5.0, "takenback", 1, "a", 1, {})], 5.0).rests[1][0]
+        == 3605.0
+    )
 
 
 def test_a_gate_that_came_to_stand_is_no_longer_counted() -> None:

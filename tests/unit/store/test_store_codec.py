@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Action, LeaseTerms, Outcome, Result, RunTable, Verb, Verdict
+from slurm_fair.model import Action, LeaseTerms, Outcome, Result, Retries, RunTable, Standing, Verb, Verdict
 from slurm_fair.store.blobs import name_of, squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, decode_as, read, write
 from slurm_fair.store.parcel import Packer, unpack
@@ -100,6 +100,20 @@ def test_an_outcome_of_an_older_version_told_whether_a_virtual_job_had_answered(
     tree = encoder.tree(outcome)
     tree["of"]["answered"] = False
     assert decode(tree, lambda column: encoder.blobs[column]) == outcome
+
+
+def test_a_standing_of_an_older_version_held_retries_as_bare_maps() -> None:
+    rests = {7: (1060.0, 2), 8: (1030.0, 1)}
+    standing = Standing.new(1000.0)._replace(backoff=Retries(rests), unmoved=Retries({9: (5000.0, 1)}))
+    encoder = Encoder()
+    tree = encoder.tree(standing)
+    assert journals.same(decode(tree, lambda column: encoder.blobs[column]), standing)
+    for name in ("backoff", "unmoved"):
+        tree["of"][name] = tree["of"][name]["of"]["rests"]
+    del tree["of"]["unshut"]  # which the oldest did not have
+    read = decode(tree, lambda column: encoder.blobs[column])
+    assert isinstance(read, Standing)
+    assert (read.backoff, read.unmoved, read.unshut) == (standing.backoff, standing.unmoved, Retries())
 
 
 def test_a_plan_keeps_who_gets_no_turn_and_a_fault_of_the_profiler() -> None:
