@@ -11,8 +11,8 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
-from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
-from slurm_fair.model.columns import all_of, any_of, code
+from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
+from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
@@ -30,7 +30,6 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 # instant at which something happens next in the cluster.
 Looks = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
-_RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -178,8 +177,8 @@ class Simulation:
             return False
         if end <= now or not self.rules.terms.grants_at(now):
             return False
-        state = record.snapshot.jobs.state
-        everybody = (state == _RUNS) | (state == _IS_OVER)
+        jobs = record.snapshot.jobs
+        everybody = jobs.running | jobs.done
         if not (all_of(standing.leases.running) and all_of(everybody)):
             return False
         return rests(self.rules.policy, record.snapshot, plan.memory)
