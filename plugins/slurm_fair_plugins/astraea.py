@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -61,7 +62,14 @@ TOO_LATE = "it can no longer make its deadline, so it waits its turn"
 
 _BETWEEN_EQUALS = "what its tenant has had by its weight"
 
-URGENT, NEW, KEPT, OTHER = range(4)  # order of preference inside a tenant (section 5.2.1)
+
+class Preference(IntEnum):
+    """The order of preference inside a tenant (section 5.2.1)."""
+
+    URGENT = 0
+    NEW = 1
+    KEPT = 2
+    OTHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +199,14 @@ class Round:
         """The keys by which a tenant's own jobs are ordered: whether it prefers them, their need, their age."""
         accounts, need, deadlines = self.accounts, self._need, self.deadlines
         preference = np.empty(len(need), dtype=np.int64)
-        preference.fill(OTHER)
+        preference.fill(Preference.OTHER)
         longest = self.settings.keep_long_renewed
         if longest > 0:
-            preference[self.view.renewals[accounts.rows] >= longest] = KEPT
+            preference[self.view.renewals[accounts.rows] >= longest] = Preference.KEPT
         if self.settings.new_jobs_first:
-            preference[accounts.never_ran()] = NEW
+            preference[accounts.never_ran()] = Preference.NEW
         if deadlines is not None:
-            preference[deadlines.urgent] = URGENT
+            preference[deadlines.urgent] = Preference.URGENT
             need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
         return preference, need, accounts.first_submit()
 

@@ -29,7 +29,7 @@ _ROUNDS = 25  # of raising the lowest; the rest keeps what it has then
 _DESCENTS = 40
 
 # What is left is shared out in one of these ways; with several GPU types by raising the lowest.
-Spread = Callable[[Floats, Floats, float], Floats]
+Leftover = Callable[[Floats, Floats, float], Floats]
 
 
 def equal_rate(rate: Table, capacity: Floats) -> Floats:
@@ -88,7 +88,7 @@ def finish_time(
     age: Floats,
     left: Floats,
     alone: Floats,
-    spread: Spread = topped_up,
+    leftover: Leftover = topped_up,
     limit_seconds: float = LIMIT_SECONDS,
 ) -> Shares:
     """The least peak of finish-time fairness, (age_i + left_i / thr_i(X)) / alone_i (Gavel 4.2, Themis' rho)."""
@@ -100,7 +100,7 @@ def finish_time(
         return _descended(_Fleet.of(rate, gang, capacity), age, left, alone, limit_seconds)
     gpus, fraction = float(capacity[0]), np.zeros(len(gang))
     peak, needed = lowest_peak(age[can], left[can] / rate[can, 0], alone[can], gang[can], gpus)
-    fraction[can] = spread(needed, gang[can], gpus)
+    fraction[can] = leftover(needed, gang[can], gpus)
     return _one_type(fraction, peak)
 
 
@@ -109,7 +109,7 @@ def makespan(
     gang: Floats,
     capacity: Floats,
     left: Floats,
-    spread: Spread = centred,
+    leftover: Leftover = centred,
     limit_seconds: float = LIMIT_SECONDS,
 ) -> Shares:
     """The least T in which everybody's `left` can be done by time-sharing; the open shop with preemption.
@@ -128,7 +128,7 @@ def makespan(
     gpus = float(capacity[0])
     level = floor_of(need, gang, gpus, can)
     fraction = np.zeros(len(gang))
-    fraction[can] = spread(np.minimum(level * need[can], 1.0), gang[can], gpus)
+    fraction[can] = leftover(np.minimum(level * need[can], 1.0), gang[can], gpus)
     return _one_type(fraction, 1.0 / level)
 
 

@@ -10,7 +10,7 @@ from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.residuals import carried
 from slurm_fair.throughput.shapes import JobShapes, most_on_a_node
-from slurm_fair.throughput.theory import BY_BATCH, SCALE, SHARED, StepShapes, Theory, log_steps, slopes
+from slurm_fair.throughput.theory import BY_BATCH, SHARED, Parameter, StepShapes, Theory, log_steps, slopes
 
 OTHER_TYPE_DOUBT = 0.35  # of the ratio of two GPU types for one class
 LEAST_DOUBT = 0.03
@@ -78,7 +78,9 @@ def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats
     variance = np.einsum("qp,qpr,qr->q", slope, covariance, slope, optimize=True)
     here = log_steps(asked, shared, alone)[:, 0]
     # Far from straight where little is known of communication: it may cost little as it is, and much if slower.
-    slower = covariance[:, SCALE] / np.sqrt(covariance[:, SCALE, SCALE])[:, None]
+    slower = (
+        covariance[:, Parameter.SCALE] / np.sqrt(covariance[:, Parameter.SCALE, Parameter.SCALE])[:, None]
+    )
     worse = log_steps(asked, shared + slower[:, :SHARED], alone + slower[:, SHARED:])[:, 0]
     variance = np.maximum(variance, (worse - here) ** 2)
     place = np.log(np.column_stack([batch, gpus, nodes, most]))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter
-from enum import Enum
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeGuard
 
-from slurm_fair import model
 from slurm_fair.model import EventKind
 from tests.architecture.trees import ROOT, named, python
 
@@ -26,11 +27,16 @@ def product() -> list[Path]:
     return [path for path in python() if named(path).startswith(PRODUCT)]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def classes() -> Counter[str]:
     """How often each public class name is given."""
     found: Counter[str] = Counter()
     for path in product():
-        body = ast.parse(path.read_text()).body
+        body = parsed(path).body
         found.update(node.name for node in body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
     return found
 
@@ -57,7 +63,7 @@ def test_kinds_of_events_are_never_bare_words() -> None:
     """Neither where an event is made nor where its kind is asked for."""
     kinds, bare = set(EventKind), []
     for path in product():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             parts: list[ast.expr] = []
             if isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
                 parts = node.comparators
@@ -70,12 +76,18 @@ def test_kinds_of_events_are_never_bare_words() -> None:
     assert bare == []
 
 
+_ENUMS = {"Enum", "IntEnum", "StrEnum", "Code"}
+
+
 def test_members_of_enums_have_no_private_names() -> None:
-    enums = {name for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, Enum)}
+    bodies = [parsed(path).body for path in product()]
+    classes = [node for body in bodies for node in body if isinstance(node, ast.ClassDef)]
+    enums = {node.name for node in classes if _ENUMS.intersection(map(ast.unparse, node.bases))}
+    assert len(enums) >= 20
     named_anew = {
         named(path)
         for path in product()
-        for line in ast.parse(path.read_text()).body
+        for line in parsed(path).body
         if isinstance(line, ast.Assign) and all(_is_member(each, enums) for each in _values(line))
     }
     assert named_anew == set()
@@ -97,6 +109,31 @@ def _is_member(value: ast.expr, enums: set[str]) -> bool:
     return isinstance(value, ast.Attribute) and ast.unparse(value.value) in enums
 
 
+def test_no_names_are_numbered_in_place_of_an_enum() -> None:
+    """Constants that are there to be told apart are an enum, wherever they are numbered one after another."""
+    numbered = []
+    for path in product():
+        numbers = [number for line in parsed(path).body for number in _numbers(line)]
+        series = [0 <= one <= 9 and after == one + 1 for one, after in pairwise(numbers)]
+        numbered += [named(path)] if any(series) else []
+    assert numbered == []
+
+
+def _numbers(line: ast.stmt) -> list[float]:
+    """The numbers that constants of a module are given by this line; nan = something else stands there."""
+    if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name | ast.Tuple):
+        return [math.nan]
+    if isinstance(line.targets[0], ast.Tuple) and ast.unparse(line.value).startswith("range("):
+        return [0, 1]
+    values = line.value.elts if isinstance(line.value, ast.Tuple) else [line.value]
+    if isinstance(line.targets[0], ast.Name) and len(values) > 1:
+        return [math.nan]
+    return [
+        each.value if isinstance(each, ast.Constant) and type(each.value) is int else math.nan
+        for each in values
+    ]
+
+
 # Columns of a board's rows, and fields, that hold words of an enum.
 _WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
 
@@ -107,7 +144,7 @@ def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
     for path in product():
         if named(path).startswith("sbatch_templates/"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Compare) and _WORDED.search(ast.unparse(node.left)):
                 words = [sub.value for each in node.comparators for sub in ast.walk(each) if _is_word(sub)]
                 bare += [f"{named(path)}: {ast.unparse(node)}" for _ in words[:1]]

@@ -23,12 +23,11 @@ _Person = tuple[str | None, float | None, float | None, str | None]
 _NOBODY: _Person = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
 
-CAME, BEGAN, OVER, STOPPED = range(4)
 GPU_WEIGHT = "gpu_weight"  # of a submission, a start or a stop: what each GPU counts, where that is not 1
 
 
-class Edge(NamedTuple):
-    """Jobs that came, began, ended or were stopped: the first look that shows it, and the row in that look."""
+class FirstShown(NamedTuple):
+    """Jobs with an event of one kind: the first look that shows it, and the row in that look."""
 
     key: Ints  # sorted; each is there once
     look: Ints
@@ -40,13 +39,15 @@ class Strip(NamedTuple):
 
     snapshots: Sequence[Snapshot]
     jobs: JobTable
-    edges: tuple[Edge, ...] = ()  # by CAME, BEGAN, OVER, STOPPED; one look alone is asked itself
+    first_shown: Mapping[EventKind, FirstShown] | None = (
+        None  # None: there is one look, which is asked itself
+    )
 
-    def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
-        """The first look that shows each job at this edge, and its row there; -1 where no look does."""
-        if not self.edges:
+    def first_looks(self, kind: EventKind, keys: Ints) -> tuple[list[int], list[int]]:
+        """The first look that shows such an event of each job, and its row there; -1 where no look does."""
+        if self.first_shown is None:
             return [0] * keys.size, find(self.jobs.key, keys).tolist()
-        there, look, row = self.edges[edge]
+        there, look, row = self.first_shown[kind]
         at = there.searchsorted(keys)
         return look[at].tolist(), row[at].tolist()
 
@@ -57,7 +58,7 @@ NO_LOOKS = Strip((), JobTable.none())
 class Became(NamedTuple):
     """Events of one kind, one entry a job."""
 
-    kind: str
+    kind: EventKind
     look: Sequence[int]  # the number of the one that is the first to show it
     row: Sequence[int]  # of its jobs; -1 = it shows the job no more
     time: Sequence[float]
@@ -99,7 +100,7 @@ class Happened:
 
         A start names the nodes, where the look shows the run.
         """
-        told: list[list[Event]] = [[] for _ in range(self.looks)]
+        of_look: list[list[Event]] = [[] for _ in range(self.looks)]
         rows = [
             row for some in self.became for row in zip(*some[3:5], *some[1:3], written(some), strict=True)
         ]
@@ -107,13 +108,12 @@ class Happened:
             if event.kind == EventKind.STARTED:
                 nodes = _nodes(self._strip.snapshots[look], row, time)
                 event = event._replace(detail={"nodes": nodes, **event.detail})
-            told[look].append(event)
-        return told
+            of_look[look].append(event)
+        return of_look
 
     def _became(
         self,
-        kind: str,
-        edge: int,
+        kind: EventKind,
         life: Ints,
         time: Floats,
         gpus: Ints,
@@ -123,7 +123,7 @@ class Happened:
     ) -> Became:
         lives, names = self._window.lives, self._tenants
         key = lives.key[life]
-        look, row = self._strip.sights(edge, key)
+        look, row = self._strip.first_looks(kind, key)
         if of_people:
             said = {**said, **_people(self._strip.snapshots, look, row)}
         tenants = [names[tenant] for tenant in lives.tenant[life].tolist()]
@@ -136,7 +136,7 @@ class Happened:
         life = np.arange(self._met, lives.key.size)
         said = _weighed(lives.gpu_weight[life])
         submit, gpus = lives.submit[life], lives.gpus[life]
-        return self._became(EventKind.SUBMITTED, CAME, life, submit, gpus, said, of_people=True)
+        return self._became(EventKind.SUBMITTED, life, submit, gpus, said, of_people=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
@@ -144,7 +144,7 @@ class Happened:
             return None
         said: _Said = {"restarts": runs.restarts[fresh].tolist(), **_weighed(runs.gpu_weight[fresh])}
         life, start, gpus = runs.life[fresh], runs.start[fresh], runs.gpus[fresh]
-        return self._became(EventKind.STARTED, BEGAN, life, start, gpus, said)
+        return self._became(EventKind.STARTED, life, start, gpus, said)
 
     def _stopped(self) -> Became | None:
         """Runs that are over while their job lives, or that were not its last one."""
@@ -157,7 +157,7 @@ class Happened:
         said: _Said = {name: column[rows].tolist() for name, column in columns.items()}
         said = {**said, **_weighed(runs.gpu_weight[rows])}
         life, end, gpus = runs.life[rows], runs.end[rows], runs.gpus[rows]
-        return self._became(EventKind.STOPPED, STOPPED, life, end, gpus, said)
+        return self._became(EventKind.STOPPED, life, end, gpus, said)
 
     def _finished(self) -> Became | None:
         rows, lives, result = self._window.ended, self._window.lives, self._result
@@ -170,7 +170,7 @@ class Happened:
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
-        return self._became(EventKind.FINISHED, OVER, rows, end, lives.gpus[rows], said, of_people=True)
+        return self._became(EventKind.FINISHED, rows, end, lives.gpus[rows], said, of_people=True)
 
 
 def _weighed(gpu_weight: Floats) -> _Said:

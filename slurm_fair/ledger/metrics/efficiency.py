@@ -21,7 +21,7 @@ _NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Distribution:
     """The distribution of a quantity over jobs; percentiles are interpolated linearly."""
 
     count: int

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger.charging.window import HOLDS
-from slurm_fair.ledger.charging.window_events import OVER, Edge, Happened, Strip
-from slurm_fair.model import JobTable, Snapshot
+from slurm_fair.ledger.charging.window_events import FirstShown, Happened, Strip
+from slurm_fair.model import EventKind, JobTable, Snapshot
 from slurm_fair.model.columns import NO_ROWS, ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
@@ -95,7 +95,7 @@ class _Series:
         old, new, look = self._lived()
         self._spans = _spans(old, new, look)
         self._stopped = self._stops(old, new, look)
-        self._look, self._row, self._edges = self._changes(old, new, look)
+        self._look, self._row, self._shows = self._changes(old, new, look)
 
     def plain(self, number: int, since: float) -> bool:
         """True if a look is, for a ledger that was brought up to an instant."""
@@ -108,19 +108,19 @@ class _Series:
         if last - first == 1:
             return Strip(shown, shown[0].jobs)
         mine = (self._look >= first) & (self._look < last)
-        edges = [self._edge(mine & flags, first) for flags in self._edges]
-        before = (mine & self._edges[OVER] & (self._look < last - 1)).nonzero()[0]
+        first_shown = {kind: self._first_shown(mine & flags, first) for kind, flags in self._shows.items()}
+        before = (mine & self._shows[EventKind.FINISHED] & (self._look < last - 1)).nonzero()[0]
         if not before.size:
-            return Strip(shown, shown[-1].jobs, tuple(edges))
+            return Strip(shown, shown[-1].jobs, first_shown)
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), tuple(edges))
+        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), first_shown)
 
-    def _edge(self, flags: Bools, first: int) -> Edge:
+    def _first_shown(self, flags: Bools, first: int) -> FirstShown:
         look, row = self._look[flags], self._row[flags]
         key = self._jobs.key[row]
         order = key.argsort()
-        return Edge(key[order], (look - first)[order], (row - self._first[look + 1])[order])
+        return FirstShown(key[order], (look - first)[order], (row - self._first[look + 1])[order])
 
     def _lived(self) -> tuple[Ints, Ints, Ints]:
         """Rows of those who lived at the look before, theirs at the look, and which look; all are listed first."""
@@ -155,8 +155,8 @@ class _Series:
                 stopped[number] = rows + self._first[number + 1]
         return stopped
 
-    def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, tuple[Bools, ...]]:
-        """Rows that show something new, by look, and what: CAME, BEGAN, OVER, STOPPED."""
+    def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, dict[EventKind, Bools]]:
+        """Rows that show something new, by look, and of which kinds it is."""
         state, start = self._jobs.state, self._jobs.start
         moved = self._differ(start)
         other = moved | self._differ(state)
@@ -178,7 +178,9 @@ class _Series:
         had[: changed.size] = held
         is_new[changed.size : changed.size + came.size] = True
         is_stop[changed.size + came.size :] = True
-        return by, rows, (is_new, *self._runs(by, rows, had, is_new, is_stop), is_stop)
+        began, over = self._runs(by, rows, had, is_new, is_stop)
+        kinds = (EventKind.SUBMITTED, EventKind.STARTED, EventKind.FINISHED, EventKind.STOPPED)
+        return by, rows, dict(zip(kinds, (is_new, began, over, is_stop), strict=True))
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
         """Note as odd that jobs were held back or let go, and as a change that others hold them back."""
