@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Snapshot,
 )
 from slurm_fair.model.columns import NO_ROWS, Ints, all_of, among, any_of, find
-from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.reconcile.events import GATE_WAS_OPENED, job_event, lease_event
 from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
 
@@ -221,8 +221,8 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
     nodes = [leases.node_names[node] for node in leases.promises.nodes_of(leases.key.item(at)).tolist()]
-    opened = bool(leases.opened[at])
-    return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
+    opened = {GATE_WAS_OPENED: bool(leases.opened[at])}
+    return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, **opened, nodes=nodes)
 
 
 def _adoption(row: int, until: float | None, by_hand: bool, snapshot: Snapshot) -> Event:

@@ -39,9 +39,7 @@ class Strip(NamedTuple):
 
     snapshots: Sequence[Snapshot]
     jobs: JobTable
-    first_shown: Mapping[EventKind, FirstShown] | None = (
-        None  # None: there is one look, which is asked itself
-    )
+    first_shown: Mapping[EventKind, FirstShown] | None = None  # None: one look alone is asked itself
 
     def first_looks(self, kind: EventKind, keys: Ints) -> tuple[list[int], list[int]]:
         """The first look that shows such an event of each job, and its row there; -1 where no look does."""
