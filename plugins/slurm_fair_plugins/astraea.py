@@ -129,7 +129,7 @@ class Round:
         return Pools.of(self.view.snapshot)
 
     @once
-    def settled(self) -> Ints:
+    def uncontested(self) -> Ints:
         """Rows whose lease is over and renewed whatever the others are owed."""
         view = self.view
         return (view.pinned_down | view.stranded).nonzero()[0] if view.over.size else view.over
@@ -141,9 +141,9 @@ class Round:
         runs = np.zeros(len(rows), dtype=bool)
         if view.over.size:
             contested = view.expired
-            if self.settled.size:
+            if self.uncontested.size:
                 contested = contested.copy()
-                contested[self.settled] = False
+                contested[self.uncontested] = False
             rows = (view.waiting | contested).nonzero()[0]
             runs = contested[rows]
         numbers, asking = _numbered(runs)
@@ -213,7 +213,7 @@ class Round:
     @once
     def order(self) -> Ints:
         """Phase 1: the candidates as they are picked."""
-        return self._picks(self._own_order[0], self.settled)
+        return self._picks(self._own_order[0], self.uncontested)
 
     @once
     def walk_order(self) -> Ints:
@@ -300,7 +300,7 @@ class Round:
         if len(left) < 2:
             return left
         served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
-        return self._picks(left, self.settled, candidates.rows[served])
+        return self._picks(left, self.uncontested, candidates.rows[served])
 
     @once
     def rank(self) -> Ints:
@@ -309,11 +309,11 @@ class Round:
 
     @once
     def score(self) -> Floats:
-        """The rho of the candidates, and of those whose renewal was settled before."""
+        """The rho of the candidates, and of those whose renewal nobody contests."""
         score = np.full(len(self.view.waiting), np.nan)
         score[self.candidates.rows] = self.rho
-        if len(self.settled):
-            score[self.settled] = Accounts.of(self.view, self.settled).rho()
+        if len(self.uncontested):
+            score[self.uncontested] = Accounts.of(self.view, self.uncontested).rho()
         return score
 
     def say(self, sheet: Draft) -> Placement:

@@ -89,7 +89,7 @@ class _Choice:
         self._choose(self.rows[self._open() & plain(view, self.rows)])
         by_score = np.argsort(-np.nan_to_num(self.score[self.rows], nan=-np.inf), kind="stable")
         order = self.rows[by_score]
-        offer.settle(order)
+        offer.stop_contested(order)
         offer.lay(order[self._open()[by_score] & view.waiting[order]])
         return offer.finish(order, score=self.score, words=WORDS)
 

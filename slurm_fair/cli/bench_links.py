@@ -108,9 +108,9 @@ def _first_host(environ: Mapping[str, str]) -> str:
 def _print(as_json: bool, kind: str, by: str, timings: list[Timing]) -> None:
     rates = rates_of(timings)
     if as_json:
-        told = {name: _plain(getattr(rates, name)) for name in RATES}
+        by_link = {name: _plain(getattr(rates, name)) for name in RATES}
         groups = [asdict(one) for one in timings]
-        click.echo(json.dumps({"gpu_type": kind, "by": by, **told, "off": rates.off, "groups": groups}))
+        click.echo(json.dumps({"gpu_type": kind, "by": by, **by_link, "off": rates.off, "groups": groups}))
         return
     for line in text_of(kind, by, rates):
         click.echo(line)

@@ -190,8 +190,8 @@ def submit(
     ring("" if given[PRINT] else gate.publish_dir)  # the daemon, where it runs on this machine
     if code == 0:
         stays = templates.may_not_be_requeued(line, script, environ)
-        told = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
-        for note in (*told, *templates.notes(line, script, environ)):
+        without_turn = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
+        for note in (*without_turn, *templates.notes(line, script, environ)):
             click.echo(f"fair-sbatch: {note}", err=True)
     return code
 

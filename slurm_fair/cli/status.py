@@ -141,8 +141,8 @@ def _say_cluster(board: Board) -> None:
     click.echo(f"policy {clean(board.policy)}, lease {duration(board.term_seconds)}{end}")
     click.echo(_gpus_in_words(board))
     if board.gpu_weights:
-        told = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
-        click.echo(f"a GPU counts by its type: {told}; quotas and GPU-hours of tenants are by weight")
+        weights = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
+        click.echo(f"a GPU counts by its type: {weights}; quotas and GPU-hours of tenants are by weight")
     waiting = sum(job["gpus"] for job in board.jobs if is_waiting(job) and not job["blocked"])
     wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
     unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)

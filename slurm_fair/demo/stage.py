@@ -31,7 +31,7 @@ from slurm_fair.store import open_reader
 COUNTER = Path(str(templates.__file__)).with_name("demo_counter.py")
 _OVER = "over"
 _LOOK_SECONDS = 1.0
-_SETTLED_SECONDS = 15.0
+_ACCOUNTED_SECONDS = 15.0
 _TOGETHER_SECONDS = 150.0  # how long one act waits for the others' labs
 _UNANSWERED = "no answer within the grace"  # as the journal says it; any other reason excuses no lost step
 _GATE_SECONDS = 3600
@@ -262,7 +262,7 @@ class Stage:
     def _runs(self, began: float) -> RunTable:
         """Runs from sacct; slurmdbd hears of the last ends a little later."""
         history = SlurmHistory(Commands(self._lab.conf))
-        deadline = time.monotonic() + _SETTLED_SECONDS
+        deadline = time.monotonic() + _ACCOUNTED_SECONDS
         while True:
             runs = history.runs(began - 5, time.time(), ())
             if isinstance(runs, Blind):
@@ -272,12 +272,12 @@ class Stage:
             else:
                 why = "sacct does not know the end of every job"
             if time.monotonic() > deadline:
-                raise LabError(f"accounting is not complete after {_SETTLED_SECONDS:g} s: {why}")
+                raise LabError(f"accounting is not complete after {_ACCOUNTED_SECONDS:g} s: {why}")
             self._stop.wait(0.3)
 
     def _marks_left(self) -> list[str]:
         """Marks of the daemon that it has not taken back; those of ended jobs go with its next tick."""
-        deadline = time.monotonic() + _SETTLED_SECONDS
+        deadline = time.monotonic() + _ACCOUNTED_SECONDS
         while True:
             with open_reader(self._controller.places.journal) as journal:
                 marks = journal.marks()

@@ -44,7 +44,7 @@ from slurm_fair.throughput import JobWords
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
-_TOLD_BEFORE = 25  # releases
+_TELLS_BEFORE = 25  # releases
 _SAID_AT_ONCE = 20  # rows that the log names at one look
 _STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
 _log = logging.getLogger(__name__)
@@ -279,7 +279,7 @@ class SlurmCluster:
 def tells_exclusive(version: str) -> bool:
     """True where OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
     parts = version.split(".")
-    return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
+    return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TELLS_BEFORE
 
 
 class DryRun:

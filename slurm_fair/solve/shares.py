@@ -209,10 +209,10 @@ def _raised(fleet: _Fleet, need: Floats, limit_seconds: float) -> Shares:
 
 def _lift(fleet: _Fleet, need: Floats, open_: Bools, floor: Floats, limit_seconds: float) -> Solution:
     """One such problem; its last column is t, its last rows are the jobs' rates."""
-    columns, first, people = len(fleet.jobs), fleet.first_job_row, np.flatnonzero(open_)
+    columns, first, open_jobs = len(fleet.jobs), fleet.first_job_row, np.flatnonzero(open_)
     limits = fleet.limits()
     rates = (first + fleet.jobs, np.arange(columns), fleet.rate[fleet.jobs, fleet.types])
-    lifts = (first + people, np.full(len(people), columns), -need[people])
+    lifts = (first + open_jobs, np.full(len(open_jobs), columns), -need[open_jobs])
     cells = MatrixEntries.joined((limits.row, limits.column, limits.value), rates, lifts)
     least = np.concatenate([np.full(first, -np.inf), np.where(open_, 0.0, floor)])
     most = np.concatenate([fleet.most(), np.full(len(need), np.inf)])

@@ -330,7 +330,7 @@ def open_journal(path: Path | str, busy_seconds: float = BUSY_SECONDS) -> Sqlite
         raise
 
 
-def set_aside(path: Path | str) -> Path:
+def move_damaged(path: Path | str) -> Path:
     """Rename a damaged journal and its companions, so that a new one can begin; its new name."""
     path = Path(path)
     prepare_directory(path)

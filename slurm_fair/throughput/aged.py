@@ -61,8 +61,8 @@ def aged(samples: Samples, now: float, keeping: Keeping) -> AgedSamples:
     said = np.flatnonzero(np.isfinite(per_gpu) & (samples.node == ANY_NODE))
     usual = _usual(group[said], sizes_of(per_gpu[said]), weight[said], len(first))
     size = usual[group]
-    told = np.isfinite(per_gpu)
-    size[told] = sizes_of(per_gpu[told])
+    known = np.isfinite(per_gpu)
+    size[known] = sizes_of(per_gpu[known])
     return AgedSamples(samples, weight, size, group, samples.job_class[first], samples.gpu_type[first], usual)
 
 

@@ -22,17 +22,17 @@ def speeds_of(links: Links, gpu_types: tuple[str, ...]) -> Floats:
     return take_or(links.speed, places_in(gpu_types, links.gpu_types), 1.0)
 
 
-def best_groups(known: AgedSamples, told: Theory, job_class: Ints) -> Ints:
+def best_groups(known: AgedSamples, theory: Theory, job_class: Ints) -> Ints:
     """The group of each class of which the most is known, on whatever GPU type; -1 = none."""
     best = np.full(len(known.samples.classes) + 1, -1, dtype=np.int64)
-    order = np.argsort(told.observed.there.sum(axis=1), kind="stable")
+    order = np.argsort(theory.observed.there.sum(axis=1), kind="stable")
     best[known.job_class[order]] = order
     best[-1] = -1
     return best[job_class]
 
 
 def theory_answers(
-    known: AgedSamples, told: Theory, links: Links, shapes: JobShapes, group: Ints
+    known: AgedSamples, theory: Theory, links: Links, shapes: JobShapes, group: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """The rate that each group foretells, the doubt about it, and the observations behind it; -1 = no answer."""
     rate, doubt, count = np.ones(len(shapes)), np.ones(len(shapes)), np.zeros(len(shapes))
@@ -40,13 +40,13 @@ def theory_answers(
     if not len(asked):
         return rate, doubt, count
     of, some = group[asked], shapes.take(asked)
-    log_step, variance, batch = _steps(told, of, some)
+    log_step, variance, batch = _steps(theory, of, some)
     measured = np.array(known.samples.gpu_types, dtype=object)[known.gpu_type[of]]
     wanted = np.array(shapes.gpu_types, dtype=object)[some.gpu_type]
     rate[asked] = some.gpus * batch * np.exp(-log_step) * _speed_ratio(links, wanted, measured)
     other = np.where(wanted == measured, LEAST_DOUBT, OTHER_TYPE_DOUBT)
     doubt[asked] = np.hypot(np.sqrt(variance), other)
-    count[asked] = told.observed.there.sum(axis=1)[of]
+    count[asked] = theory.observed.there.sum(axis=1)[of]
     return rate, doubt, count
 
 
@@ -57,9 +57,9 @@ def _speed_ratio(links: Links, wanted: Texts, measured: Texts) -> Floats:
     return ratio
 
 
-def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats, Floats]:
+def _steps(theory: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats, Floats]:
     """Logarithm of the seconds of a step, its variance, and the batch of one GPU that it is of."""
-    observed, fits = told.observed, told.fits
+    observed, fits = theory.observed, theory.fits
     batch = np.where(np.isnan(shapes.batch), observed.batches[group, observed.usual[group]], shapes.batch)
     off = np.abs(np.log(observed.batches[group]) - np.log(batch)[:, None])
     near = np.argmin(np.where(np.isnan(off), np.inf, off), axis=1)
@@ -68,7 +68,7 @@ def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats
         column.astype(np.float64) for column in (shapes.gpus, shapes.nodes, most_on_a_node(shapes))
     )
     asked = StepShapes(
-        gpus[:, None], nodes[:, None], most[:, None], observed.shares.take(group), told.ratios[group]
+        gpus[:, None], nodes[:, None], most[:, None], observed.shares.take(group), theory.ratios[group]
     )
     shared = fits.parameters[group, :SHARED]
     alone = (fits.parameters[group, SHARED + near] + BY_BATCH * beyond)[:, None]
@@ -84,5 +84,5 @@ def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats
     worse = log_steps(asked, shared + slower[:, :SHARED], alone + slower[:, SHARED:])[:, 0]
     variance = np.maximum(variance, (worse - here) ** 2)
     place = np.log(np.column_stack([batch, gpus, nodes, most]))
-    error, left = carried(told.residuals, group, place)
+    error, left = carried(theory.residuals, group, place)
     return here + error, variance + left + (BY_BATCH_DOUBT * beyond) ** 2, batch

@@ -15,9 +15,9 @@ def links_of(asked: Estimator) -> Links:
 
     To be asked of the site's own measuring jobs alone: through it, one class moves what is foreseen of another.
     """
-    told, names, gpu_type = asked.theory, asked.known.samples.gpu_types, asked.known.gpu_type
+    theory, names, gpu_type = asked.theory, asked.known.samples.gpu_types, asked.known.gpu_type
     count = len(names)
-    ratios = told.ratios + told.fits.parameters[:, LINKS]
+    ratios = theory.ratios + theory.fits.parameters[:, LINKS]
     ratios = ratios - ratios[:, 1:2]
     classes = np.bincount(gpu_type, minlength=count)
     rates = np.empty((4, count))

@@ -32,7 +32,7 @@ class MeasuredMeans:
     size: Ints
     log_rate: Floats  # mean of log(samples a second)
     doubt: Floats  # of that mean
-    spread: Floats  # of one sample
+    deviation: Floats  # of one sample
     count: Floats  # samples, each as much as its age leaves of it
 
 
@@ -42,12 +42,12 @@ def measured_means(known: AgedSamples) -> MeasuredMeans:
     columns = (known.group, samples.node, samples.gpus, samples.nodes, samples.most, known.size)
     cell, first = groups(*columns)
     means = robust_means(cell, np.log(samples.rate), known.weight, len(first))
-    spread = np.sqrt(
-        (GUESS_COUNTS * FIRST_GUESS**2 + means.weight * means.spread**2) / (GUESS_COUNTS + means.weight)
+    deviation = np.sqrt(
+        (GUESS_COUNTS * FIRST_GUESS**2 + means.weight * means.deviation**2) / (GUESS_COUNTS + means.weight)
     )
-    doubt = np.hypot(spread / np.sqrt(np.maximum(means.weight, 1e-9)), LEAST_DOUBT)
+    doubt = np.hypot(deviation / np.sqrt(np.maximum(means.weight, 1e-9)), LEAST_DOUBT)
     group, node, gpus, nodes, most, size = (column[first] for column in columns)
-    return MeasuredMeans(group, node, gpus, nodes, most, size, means.mean, doubt, spread, means.weight)
+    return MeasuredMeans(group, node, gpus, nodes, most, size, means.mean, doubt, deviation, means.weight)
 
 
 def rows_of(known: AgedSamples, means: MeasuredMeans, shapes: JobShapes, group: Ints, any_node: bool) -> Ints:

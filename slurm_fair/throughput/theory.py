@@ -80,9 +80,9 @@ def _ratios(gpu_types: tuple[str, ...], links: Links) -> tuple[Floats, Floats]:
     for column, rate in ((0, links.link), (2, links.bus), (3, links.host)):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(links.net / rate)[row] if len(links) else np.full(len(row), np.nan)
-        told = (row >= 0) & ~np.isnan(ratio)
-        ratios[told, column] = np.maximum(ratio[told], -12.0)  # a link that takes no time
-        doubts[told, column] = _KNOWN_LINK
+        measured = (row >= 0) & ~np.isnan(ratio)
+        ratios[measured, column] = np.maximum(ratio[measured], -12.0)  # a link that takes no time
+        doubts[measured, column] = _KNOWN_LINK
     return ratios, doubts
 
 
@@ -127,10 +127,10 @@ def _fits(observed: Observations, shapes: StepShapes, prior: Normals) -> Fits:
     def all_slopes(parameters: Floats) -> Floats:
         """An entry hangs on the step of one GPU with its own batch size alone."""
         by_each = slopes(shapes, parameters[:, :SHARED], _alone(observed, parameters))
-        spread = np.zeros((groups, entries, parameters.shape[1]))
-        spread[:, :, :SHARED] = by_each[:, :, :SHARED]
-        spread[at] = by_each[:, :, SHARED]
-        return spread
+        by_parameter = np.zeros((groups, entries, parameters.shape[1]))
+        by_parameter[:, :, :SHARED] = by_each[:, :, :SHARED]
+        by_parameter[at] = by_each[:, :, SHARED]
+        return by_parameter
 
     doubt = np.hypot(observed.doubt, np.where(observed.gpus > 1, FAR, ALONE))
     return fitted(model, all_slopes, observed.log_step, doubt, prior)

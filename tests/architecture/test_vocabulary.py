@@ -6,6 +6,7 @@ import ast
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -132,6 +133,70 @@ def _numbers(line: ast.stmt) -> list[float]:
         each.value if isinstance(each, ast.Constant) and type(each.value) is int else math.nan
         for each in values
     ]
+
+
+# A word of several meanings is a name only where it has the one that it keeps.
+_HOMES = {
+    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon.py", "slurm_fair/sim/loop/"),
+    "spread": (
+        "slurm_fair/model/", "slurm_fair/config.py", "slurm_fair/policy/", "slurm_fair/solve/places/",
+        "slurm_fair/sim/world/", "slurm_fair/trace/", "slurm_fair/knowing/telling.py", "plugins/",
+        "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/ledger/metrics/finish_time.py",
+    ),
+    "people": (),
+    "rho": ("slurm_fair/", "accounting/", "plugins/slurm_fair_plugins/astraea.py"),
+    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board.py", "slurm_fair/cli/"),
+}  # fmt: skip
+_WORDS = {name: re.compile(rf"(^|_){name}(s|d)?(_|$)", re.IGNORECASE) for name in _HOMES}
+
+
+def test_words_are_names_only_where_they_mean_one_thing() -> None:
+    elsewhere = [
+        f"{named(path)}: {name}"
+        for path in product()
+        for name, _ in _given_names(parsed(path))
+        for word, homes in _HOMES.items()
+        if _WORDS[word].search(name) and not named(path).startswith(homes)
+    ]
+    assert elsewhere == []
+
+
+def test_told_is_only_what_users_and_jobs_say() -> None:
+    """A name with the word has the type, or comes from what was told."""
+    otherwise = [
+        f"{named(path)}: {name} {source}"
+        for path in product()
+        for name, source in _given_names(parsed(path))
+        if re.search(r"(^|_)told(_|$)", name, re.IGNORECASE)
+        and not re.search(r"\bTold\b|told|said|reports", source)
+    ]
+    assert otherwise == []
+
+
+def _given_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Every name that a module gives, and its type or its value as far as the line says it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, returns=returns):
+                yield name, ast.unparse(returns) if returns else ""
+            case ast.ClassDef(name=name):
+                yield name, name
+            case ast.arg(arg=name, annotation=kind):
+                yield name, ast.unparse(kind) if kind else ""
+            case ast.AnnAssign(target=target, annotation=kind):
+                yield ast.unparse(target), ast.unparse(kind)
+            case ast.Assign(targets=targets, value=value):
+                stored = [sub for each in targets for sub in ast.walk(each) if _is_stored(sub)]
+                yield from ((ast.unparse(each).rpartition(".")[2], ast.unparse(value)) for each in stored)
+            case ast.For(target=target, iter=values) | ast.comprehension(target=target, iter=values):
+                stored = [sub for sub in ast.walk(target) if _is_stored(sub)]
+                yield from ((ast.unparse(each), ast.unparse(values)) for each in stored)
+            case ast.NamedExpr(target=target, value=value):
+                yield target.id, ast.unparse(value)
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
 
 
 # Columns of a board's rows, and fields, that hold words of an enum.

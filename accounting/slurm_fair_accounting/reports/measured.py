@@ -123,9 +123,9 @@ def _weight(account: Account | None) -> float:
 
 def _capacity(source: JournalReader, period: Period) -> list[Event]:
     """M and since when, as far as it was told: what it was at the beginning, and its changes."""
-    told = list(source.events(end=period.end, kinds=(EventKind.CAPACITY,)))
-    before = [event for event in told if event.time <= period.start][-1:]
-    return [*before, *(event for event in told if event.time > period.start)]
+    changes = list(source.events(end=period.end, kinds=(EventKind.CAPACITY,)))
+    before = [event for event in changes if event.time <= period.start][-1:]
+    return [*before, *(event for event in changes if event.time > period.start)]
 
 
 def _by_weight(size: Event) -> float:

@@ -59,14 +59,14 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
             place, cells = row
             named = nothing | {name: cells[column] for name, column in at.items()}
             try:
-                told = _in_seconds(named)
-                _refuse_backwards(told)
-                _refuse_double(told, seen, place)
-                listing.add(told)
+                in_seconds = _in_seconds(named)
+                _refuse_backwards(in_seconds)
+                _refuse_double(in_seconds, seen, place)
+                listing.add(in_seconds)
             except SlurmTextError as wrong:
                 bad.append(Fault(place, "row", str(wrong)))
                 continue
-            until = max(until, _last(told))
+            until = max(until, _last(in_seconds))
     if not skip_bad:
         refuse(path, bad)
     return Saved(listing.past(), until, tuple(bad))

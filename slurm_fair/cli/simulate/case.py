@@ -134,7 +134,7 @@ class Case:
         """Jobs whose users declared no run time."""
         return int(np.isnan(self.scenario.trace.declared_s).sum())
 
-    def told_document(self) -> dict[str, Any]:
+    def run_times_document(self) -> dict[str, Any]:
         """Counts of jobs by what policies were told of run times, for JSON."""
         known = self.scenario.undeclared == "actual"
         return {

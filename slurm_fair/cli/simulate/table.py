@@ -12,7 +12,7 @@ from enum import Enum
 
 import click
 
-from slurm_fair.cli.simulate.repeats import Row, mean_of, spread_of
+from slurm_fair.cli.simulate.repeats import Row, deviation_of, mean_of
 from slurm_fair.cli.table import on_terminal
 from slurm_fair_accounting.render import NOTHING, duration
 
@@ -157,14 +157,14 @@ def cell(metric: Metric, row: Row) -> str:
     if not row.get("repeated"):
         return metric.text(value)
     text = count if metric.text is _count else metric.text
-    return f"{text(value)} +- {text(spread_of(row, metric.key))}"
+    return f"{text(value)} +- {text(deviation_of(row, metric.key))}"
 
 
 def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
     """The policies with the best value as it reads; none when all read alike.
 
-    Where others are no further from it than the greater of the two spreads, chance may have made the difference:
-    then all of these are alike, and none is best.
+    Where others are no further from it than the greater of the two deviations, chance may have made the
+    difference: then all of these are alike, and none is best.
     """
     values = [mean_of(row, metric.key) for row in rows]
     known = [value for value in values if value is not None]
@@ -173,10 +173,10 @@ def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
         return [""] * len(rows)
     top = values.index(min(known) if metric.better is Better.LOW else max(known))
     alike = [text == texts[top] for text in texts]
-    spreads = [spread_of(row, metric.key) for row in rows]
+    deviations = [deviation_of(row, metric.key) for row in rows]
     near = [
-        value is not None and abs(value - (values[top] or 0.0)) < max(spread, spreads[top])
-        for value, spread in zip(values, spreads, strict=True)
+        value is not None and abs(value - (values[top] or 0.0)) < max(deviation, deviations[top])
+        for value, deviation in zip(values, deviations, strict=True)
     ]
     if any(close and not same for close, same in zip(near, alike, strict=True)):
         return [ALIKE if close or same else "" for close, same in zip(near, alike, strict=True)]

@@ -71,9 +71,9 @@ def _points(metric: Metric, groups: Sequence[Group], across: Across, name: str, 
     factor = unit_of(metric).factor
     x = np.array([across.at(group) for group in groups], dtype=np.float64)
     y = np.array([_mean(group, metric) for group in groups])
-    spread = np.array([group.spread(metric.key) * factor for group in groups])
+    deviation = np.array([group.deviation(metric.key) * factor for group in groups])
     words = [f"{group.name}: {plot.number(value)}" for group, value in zip(groups, y.tolist(), strict=True)]
-    return Points(plot.Series(name, x, y, place), spread, words)
+    return Points(plot.Series(name, x, y, place), deviation, words)
 
 
 def _mean(group: Group, metric: Metric) -> float:

@@ -85,7 +85,7 @@ def _single(rows: Sequence[Row]) -> list[Group]:
 
 
 def _all_keys(groups: Sequence[Group]) -> list[str]:
-    return list(dict.fromkeys(key for group in groups for key in group.told["mean"]))
+    return list(dict.fromkeys(key for group in groups for key in group.over_seeds["mean"]))
 
 
 def document_of(about: About, rows: Sequence[Row], groups: Sequence[Group], keys: Sequence[str]) -> Row:
@@ -108,7 +108,7 @@ def _write_csv(groups: Sequence[Group], keys: Sequence[str]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*_KEYS, "seeds", "failed", *(name for key in keys for name in (key, f"{key}_spread"))])
     for group in groups:
-        told = [value for key in keys for value in (group.mean(key), group.spread(key))]
+        values = [value for key in keys for value in (group.mean(key), group.deviation(key))]
         seeds = " ".join(map(str, group.seeds))
         lead = [
             group.policy,
@@ -117,7 +117,7 @@ def _write_csv(groups: Sequence[Group], keys: Sequence[str]) -> None:
             seeds,
             len(group.lost),
         ]
-        writer.writerow([*lead, *("" if math.isnan(value) else repr(value) for value in told)])
+        writer.writerow([*lead, *("" if math.isnan(value) else repr(value) for value in values)])
 
 
 # -- for people -----------------------------------------------------------------------------------------------
@@ -191,11 +191,11 @@ def _values(group: Group, shown: Sequence[Metric], signs: Sequence[str]) -> list
 
 
 def _value(group: Group, metric: Metric) -> str:
-    mean, spread, unit = group.mean(metric.key), group.spread(metric.key), unit_of(metric)
+    mean, deviation, unit = group.mean(metric.key), group.deviation(metric.key), unit_of(metric)
     if math.isnan(mean):
         return NOTHING
     text = f"{mean * unit.factor:.{unit.decimals}f}"
-    return text if math.isnan(spread) else f"{text} +- {spread * unit.factor:.{unit.decimals}f}"
+    return text if math.isnan(deviation) else f"{text} +- {deviation * unit.factor:.{unit.decimals}f}"
 
 
 def print_failures(rows: Sequence[Row]) -> None:

@@ -31,8 +31,8 @@ def variants_of(given: Sequence[str], policies: Sequence[str]) -> list[Variant]:
         mine = [texts for texts in lists if texts[0].partition(".")[0].strip() == policy]
         varied = [len(texts) > 1 for texts in mine]
         for texts in product(*mine):
-            told = (text.partition(".")[2] for text, one in zip(texts, varied, strict=True) if one)
-            found.append(Variant(" ".join([policy, *told]), policy, texts))
+            values = (text.partition(".")[2] for text, one in zip(texts, varied, strict=True) if one)
+            found.append(Variant(" ".join([policy, *values]), policy, texts))
     return found
 
 

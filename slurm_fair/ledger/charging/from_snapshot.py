@@ -157,9 +157,9 @@ def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSett
     late = jobs.end[unknown] > max(ledger.time - settings.late_seconds, ledger.began)
     rows, done = unknown[~done | late], done[~done | late]
     ended = rows[done]
-    told = np.zeros(len(rows), dtype=bool)
-    told[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
-    return rows[~told]
+    accounted = np.zeros(len(rows), dtype=bool)
+    accounted[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
+    return rows[~accounted]
 
 
 def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sight: _Sight) -> JobLives:

@@ -58,11 +58,11 @@ class Simulation:
     def __post_init__(self) -> None:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
-        people = population(self.scenario, self.epoch)
         terms = self.rules.terms
         # As a real job does that has saved: it goes on when the grace is over and nobody took its GPUs.
         manners = self.manners or Manners(patience_seconds=terms.grace)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, terms.term, manners)
+        jobs = population(self.scenario, self.epoch)
+        self.cluster = VirtualCluster(self.scenario, jobs, self.clock, terms.term, manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
         if self.scenario.speeds == "profiled" and self.rules.profiling is None:

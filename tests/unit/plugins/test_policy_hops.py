@@ -109,10 +109,10 @@ def test_the_window_ends_with_the_job_that_fills_the_cluster() -> None:
 
 def test_jobs_behind_the_window_join_a_plan_of_fragments_while_the_window_is_too_sensitive() -> None:
     inside = np.array([True, True, False, False, False, False])
-    rho, least = np.array([2.0, 2.0, 1.0, 2.0, 1.0, 1.0]), np.array([8, 8, 1, 1, 3, 1])
-    wider = with_insensitive(inside, rho, least, idle=3)
+    sensitivity, least = np.array([2.0, 2.0, 1.0, 2.0, 1.0, 1.0]), np.array([8, 8, 1, 1, 3, 1])
+    wider = with_insensitive(inside, sensitivity, least, idle=3)
     assert wider.tolist() == [True, True, True, False, False, True]  # 3 GPUs are not fewer than are idle
-    assert with_insensitive(inside, rho[::-1].copy(), least, idle=3).tolist() == inside.tolist()
+    assert with_insensitive(inside, sensitivity[::-1].copy(), least, idle=3).tolist() == inside.tolist()
 
 
 def test_sensitivity_is_speed_alone_over_speed_per_gpu_apart() -> None:
@@ -234,7 +234,7 @@ def test_a_contested_job_whose_gpus_were_given_away_is_not_kept() -> None:
     assert offer.grant(1, [(0, 8)])
     offer.keep(np.array([0]))
     assert not offer.kept.any()
-    offer.settle(np.array([1, 0]))
+    offer.stop_contested(np.array([1, 0]))
     assert offer.stops == [0]
 
 
