@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from slurm_fair.config import CHOICES, DEFAULT_PATH, Config
-from slurm_fair.policy.registry import load
+from slurm_fair.policy.registry import load_policy
 
 SECTIONS = {
     "scope": "Which jobs are managed. Jobs without GPUs, heterogeneous jobs and jobs in reservations are left to "
@@ -181,7 +181,7 @@ def keys() -> Iterator[tuple[str, str, Any]]:
 
 def policy_keys(policy: str) -> Iterator[tuple[str, Any]]:
     """Setting and default of everything that can be set for a policy, in its own order."""
-    usual: Any = load(policy, {})
+    usual: Any = load_policy(policy, {})
     for setting in fields(usual):
         yield setting.name, getattr(usual, setting.name)
 
@@ -229,7 +229,7 @@ def _choices(name: str) -> tuple[str, ...]:
     return tuple(CHOICES.get(name, _POLICY_CHOICES.get(name, ())))
 
 
-def page() -> str:
+def config_page() -> str:
     lines = [_PAGE_HEAD.rstrip()]
     now = ""
     for section, key, default in keys():
@@ -273,4 +273,4 @@ starts (exit code 2).
 """
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(config_page(), end="")

@@ -75,7 +75,7 @@ def site_of(context: click.Context) -> Site:
     return found.obj
 
 
-def one_line(problem: SlurmFairError) -> int:
+def complain(problem: SlurmFairError) -> int:
     """Say what is wrong on standard error and give the exit code."""
     words = " ".join(str(problem).split())
     click.echo(f"slurm-fair: {words}", err=True)
@@ -130,7 +130,7 @@ def _code_of(run: Callable[[], Any]) -> int:
     try:
         result = run()
     except SlurmFairError as problem:
-        return one_line(problem)
+        return complain(problem)
     except click.exceptions.NoArgsIsHelpError as problem:
         click.echo(problem.format_message())
         return 0

@@ -16,7 +16,7 @@ from slurm_fair.cli.base import Site, find_config, make_directory, need_writable
 from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon
 from slurm_fair.doctor.facts import names_known
-from slurm_fair.doctor.terms import names
+from slurm_fair.doctor.terms import unknown_names
 from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
@@ -109,7 +109,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
 
 def _warn_of_names(site: Site, commands: Commands) -> None:
     """Partitions, accounts and QOS that Slurm does not know manage nothing, and nobody would notice."""
-    for finding in names(names_known(site.config, site.places, commands)):
+    for finding in unknown_names(names_known(site.config, site.places, commands)):
         log.warning("%s; %s", finding.what, finding.cure)
 
 

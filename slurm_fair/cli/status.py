@@ -227,7 +227,7 @@ def _counts(board: Board) -> dict[str, int]:
     return counts
 
 
-def number(value: float | None) -> str:
+def two_digits(value: float | None) -> str:
     """Two digits, or a dash where there is nothing to say."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
@@ -242,5 +242,5 @@ _TENANTS: Sequence[TextColumn] = (
     TextColumn("Waits", "waiting", str),
     TextColumn("Had(h)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
     TextColumn("Owed(h)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    TextColumn("rho", "rho", number),
+    TextColumn("rho", "rho", two_digits),
 )

@@ -20,7 +20,7 @@ _END_SECONDS = 20.0
 _COMPLAINTS = (" ERROR ", " CRITICAL ", "Traceback")
 
 
-def configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, published: Path) -> str:
+def demo_configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, published: Path) -> str:
     """slurm-fair.toml of the demo; tenants' weights are Slurm's own shares."""
     return "\n".join(
         [

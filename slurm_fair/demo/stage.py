@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
-from slurm_fair.demo.controller import Controller, configuration
+from slurm_fair.demo.controller import Controller, demo_configuration
 from slurm_fair.demo.live import Watch
 from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, STEP_SECONDS, DemoJob, DemoScenario, Scheduler
@@ -165,7 +165,7 @@ class Stage:
             if self.scheduler.ours:
                 self.picture = Picture("starting the daemon")
                 storage, published = self._controller.places.directory, self._controller.board.parent
-                self._controller.start(configuration(self.scenario, self._lab.conf, storage, published))
+                self._controller.start(demo_configuration(self.scenario, self._lab.conf, storage, published))
             self._wait_for_the_others()
             began = self.scenario.begin(time.time())
             if self._stop.wait(began - time.time()):

@@ -231,7 +231,9 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def play(scenario: DemoScenario, folder: Path, with_plain: bool, console: Console, fast: bool) -> Played:
+def play_virtual(
+    scenario: DemoScenario, folder: Path, with_plain: bool, console: Console, fast: bool
+) -> Played:
     """All acts side by side: shown at a pace that can be followed, or told in lines, as fast as it can."""
     began, stop = scenario.begin(time.time()), threading.Event()
     plain = PLAIN if with_plain else ()
@@ -245,7 +247,7 @@ def play(scenario: DemoScenario, folder: Path, with_plain: bool, console: Consol
         acting = pool.submit(_in_step, acts, pace, tell)
         try:
             if console.is_terminal:
-                live.show(console, acts, acting.done)
+                live.show_acts(console, acts, acting.done)
             acting.result()
         finally:
             stop.set()  # it is over, or nobody watches any more

@@ -12,7 +12,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.doctor.versions import release
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.policy.registry import load
+from slurm_fair.policy.registry import load_policy
 
 _SCRIPT = "#!/bin/bash\ntrue\n"
 _OLDEST_PYTHON = (3, 11)
@@ -63,7 +63,7 @@ def policy(facts: Facts) -> Finding:
     """Check whether the policy loads with its settings."""
     name = facts.config.policy.name
     try:
-        load(name, facts.config.policy.chosen())
+        load_policy(name, facts.config.policy.chosen())
     except SlurmFairError as problem:
         return error(f"policy {name}: {problem}", "mend [policy] in the configuration")
     return ok(f"policy {name} loads")
@@ -72,7 +72,7 @@ def policy(facts: Facts) -> Finding:
 def template() -> Finding:
     """Check whether a job's script can be rendered."""
     try:
-        templates.wrap(_SCRIPT, (), templates.Options(), templates.search_path(os.environ))
+        templates.wrap(_SCRIPT, (), templates.Options(), templates.template_folders(os.environ))
     except SlurmFairError as problem:
         return error(f"the generic template: {problem}", "mend or remove the site's or your own layer of it")
     return ok("the generic template renders")

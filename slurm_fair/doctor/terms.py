@@ -32,8 +32,8 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield from lengths(facts)
     if not facts.reachable:
         return
-    yield from names(facts)
-    yield from shares(facts)
+    yield from unknown_names(facts)
+    yield from tenant_shares(facts)
     yield from gpu_weights(facts)
     yield requeue_delay(facts)
     yield kill_wait(facts)
@@ -81,7 +81,7 @@ def _how_often(lease: LeaseSection) -> str:
     return f"every {lease.longest_interval:g} s"
 
 
-def names(facts: Facts) -> Iterator[Finding]:
+def unknown_names(facts: Facts) -> Iterator[Finding]:
     """Names in the configuration that Slurm does not know."""
     scope = facts.config.scope
     if not isinstance(facts.machines, str):
@@ -103,7 +103,7 @@ def _known(key: str, given: tuple[str, ...], known: frozenset[str]) -> Iterator[
         yield error(f"{key}: Slurm knows no {', '.join(strange)}", f"Slurm knows {listed}: mend the names")
 
 
-def shares(facts: Facts) -> Iterator[Finding]:
+def tenant_shares(facts: Facts) -> Iterator[Finding]:
     """Tell each tenant's part while all of them have jobs."""
     if isinstance(facts.snapshot, str):
         return

@@ -61,7 +61,7 @@ def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
     return told.with_columns(rate=rate, spread_rate=spread_rate, scaling=scaling)
 
 
-def placed(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -> Beliefs:
+def with_place_speeds(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -> Beliefs:
     """The beliefs with the speed of the place and size in which each job runs; those that wait keep theirs."""
     row = find(snapshot.jobs.key, beliefs.key)
     here = speeds_here(snapshot, rate)[row] * _size_ratios(snapshot, row, speeds)

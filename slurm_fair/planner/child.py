@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from slurm_fair.model import Plan
-from slurm_fair.planner.frames import HEAD, packed, unpacked
-from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, parts_of
+from slurm_fair.planner.frames import HEAD, framed, unframed
+from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, plan_data
 from slurm_fair.policy.check import planned
 from slurm_fair.policy.protocol import Policy, QuickPlans, QuickPolicy
 from slurm_fair.policy.view import View
@@ -37,13 +37,13 @@ def main() -> None:
     _bound(int(memory_mb * _MB), parent)
 
     def say(*message: Any) -> None:
-        speaking.write(packed(message))
+        speaking.write(framed(message))
         speaking.flush()
 
     try:
         search, pickled = _heard(listening)
         sys.path += [place for place in search if place not in sys.path]
-        policy = unpacked(pickled)
+        policy = unframed(pickled)
     except EOFError:
         return
     except BaseException as error:
@@ -68,7 +68,7 @@ def _answer(policy: Policy, view: View, number: int, say: Callable[..., None]) -
 
 def _parts(policy: Policy, view: View) -> dict[str, Any]:
     plan: Plan = planned(policy, view)
-    return parts_of(plan)
+    return plan_data(plan)
 
 
 def _heard(listening: BinaryIO) -> Any:
@@ -80,7 +80,7 @@ def _heard(listening: BinaryIO) -> Any:
     data = listening.read(size)
     if len(data) < size:
         raise EOFError
-    return unpacked(data)
+    return unframed(data)
 
 
 def _own_pipes() -> tuple[BinaryIO, BinaryIO]:

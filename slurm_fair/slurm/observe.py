@@ -25,7 +25,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
-from slurm_fair.slurm.elastic import Requests, requests_of, sizes_of, usual_gpus
+from slurm_fair.slurm.elastic import Requests, asked_gpus, elastic_sizes, requests_of
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading.constraint import ways_of
@@ -71,8 +71,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, asked, seen)
-    sizes, rigid = sizes_of(jobs, asked)
-    jobs = jobs.with_columns(usual_gpus=usual_gpus(jobs, asked, sizes))
+    sizes, rigid = elastic_sizes(jobs, asked)
+    jobs = jobs.with_columns(usual_gpus=asked_gpus(jobs, asked, sizes))
     weights = of_types(seen.gpu_weights, _gpu_types(seen))
     if weights is not None:
         jobs = jobs.with_columns(gpu_weight=weights_by_place(weights, raw, jobs.gpu_type, nodes, held, seen))

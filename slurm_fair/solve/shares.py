@@ -104,7 +104,7 @@ def finish_time(
     return _one_type(fraction, peak)
 
 
-def makespan(
+def least_makespan(
     rate: Table,
     gang: Floats,
     capacity: Floats,

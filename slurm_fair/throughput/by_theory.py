@@ -17,7 +17,7 @@ LEAST_DOUBT = 0.03
 BY_BATCH_DOUBT = 0.3  # of the exponent by which a step grows with its batch, beyond those that were measured
 
 
-def speeds_of(links: Links, gpu_types: tuple[str, ...]) -> Floats:
+def type_speeds(links: Links, gpu_types: tuple[str, ...]) -> Floats:
     """The speed of each type against the reference, and 1 for a type that is not known (index -1)."""
     return take_or(links.speed, places_in(gpu_types, links.gpu_types), 1.0)
 
@@ -52,7 +52,7 @@ def theory_answers(
 
 def _speed_ratio(links: Links, wanted: Texts, measured: Texts) -> Floats:
     names, index = np.unique(np.concatenate([wanted, measured]), return_inverse=True)
-    speed = speeds_of(links, tuple(names.tolist()))[index]
+    speed = type_speeds(links, tuple(names.tolist()))[index]
     ratio: Floats = speed[: len(wanted)] / speed[len(wanted) :]
     return ratio
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, take_or
-from slurm_fair.throughput.aged import AgedSamples, sizes_of
+from slurm_fair.throughput.aged import AgedSamples, batch_scale
 from slurm_fair.throughput.groups import groups, lookup
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.robust import robust_means
@@ -60,7 +60,7 @@ def rows_of(known: AgedSamples, means: MeasuredMeans, shapes: JobShapes, group: 
         asked = asked & (node >= 0)
     size = take_or(known.usual, group, 0)
     said = np.isfinite(shapes.batch)
-    size[said] = sizes_of(shapes.batch[said])
+    size[said] = batch_scale(shapes.batch[said])
     wanted = (group, node, shapes.gpus, shapes.nodes, most_on_a_node(shapes), size)
     table = (means.group, means.node, means.gpus, means.nodes, means.most, means.size)
     found = absent(len(shapes))

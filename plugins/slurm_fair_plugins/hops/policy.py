@@ -14,11 +14,11 @@ from slurm_fair.policy import Order, View, Within, Words, check_settings, over_a
 from slurm_fair.policy.orders.offer import Offer, only_one_shape
 from slurm_fair.policy.packing.gang import Sites
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
-from slurm_fair_plugins.configurations import configurations, plain, shapes_now
+from slurm_fair_plugins.configurations import configurations, freely_placed, shapes_now
 from slurm_fair_plugins.hops.priority import Name, priorities
 from slurm_fair_plugins.hops.program import considered, program, worth
 from slurm_fair_plugins.hops.servers import split_by_speed
-from slurm_fair_plugins.hops.window import queue, sensitivity, window_end, with_insensitive
+from slurm_fair_plugins.hops.window import by_priority, sensitivity, window_end, with_insensitive
 
 WORDS = Words(
     granted="the plan of this round is worth most with it on these GPUs",
@@ -83,7 +83,7 @@ class _Round:
         self.view, self.policy, self.offer, self.limits = view, policy, Offer(view), limits
         rows = np.flatnonzero(view.waiting | self.offer.contested)
         prior = priorities(view, rows, policy.priority)
-        order = queue(view, rows, prior)
+        order = by_priority(view, rows, prior)
         self.rows, self.prior = rows[order], prior[order]  # in the order of the queue
         sizes = sizes_of(view)
         least = np.full(len(view.waiting), np.iinfo(np.int64).max)
@@ -112,7 +112,7 @@ class _Round:
 
     def _lay_those_of_one_shape(self, inside: Bools) -> None:
         first = self.view.due_gangs
-        fixed = self.rows[inside & self._undecided() & ~plain(self.view, self.rows)]
+        fixed = self.rows[inside & self._undecided() & ~freely_placed(self.view, self.rows)]
         fixed = np.concatenate([first, fixed[~np.isin(fixed, first)]])
         self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
@@ -133,7 +133,7 @@ class _Round:
         With `everyone` all who wait take part, the sensitive ones apart too, and servers with something free
         are neighbours whatever lies between them: GPUs would be idle otherwise.
         """
-        able = self._undecided() & plain(self.view, self.rows)
+        able = self._undecided() & freely_placed(self.view, self.rows)
         chosen, how_sensitive = inside & able, sensitivity(self.view, self.rows)
         if fragments:
             idle = int(self.offer.free.sum())

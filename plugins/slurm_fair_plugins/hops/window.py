@@ -10,7 +10,7 @@ from slurm_fair.policy import View, alike, speed_in
 from slurm_fair_plugins.hops.priority import type_parts
 
 
-def queue(view: View, rows: Ints, prior: Floats) -> Ints:
+def by_priority(view: View, rows: Ints, prior: Floats) -> Ints:
     """Places in `rows`, the highest priority first, then whoever was submitted first."""
     order: Ints = np.lexsort((view.first_submit[rows], -alike(prior)))
     return order

@@ -14,7 +14,7 @@ from slurm_fair.slurm.history import FIELDS
 from slurm_fair.slurm.past import MORE_FIELDS, Listing, Past
 from slurm_fair.trace.convert.sacct import free_texts
 from slurm_fair.trace.faults import Fault, refuse, shown
-from slurm_fair.trace.tabular import Table, table
+from slurm_fair.trace.tabular import Table, read_table
 
 TIMES = ("Submit", "Start", "End")
 _NEEDED = ("JobID", "Account", "User", "Submit", "State")
@@ -73,7 +73,7 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
 
 
 def _table(path: Path) -> AbstractContextManager[Table]:
-    return table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE))
+    return read_table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE))
 
 
 def _check(path: Path, columns: tuple[str, ...]) -> None:

@@ -52,7 +52,9 @@ def scenario_of_run(scenario: Scenario, setup: PolicySetup, number: int) -> Scen
     return shaken(drawn, setup.rules().terms.interval, np.random.default_rng([setup.seed, number]))
 
 
-def merged(runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str, Any]]) -> dict[str, Any]:
+def merged_row(
+    runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str, Any]]
+) -> dict[str, Any]:
     """The row of the first run, and what all runs came to."""
     rows = [row_of(run) for run in runs]
     return {**rows[0], "repeated": over_runs(rows) if len(rows) > 1 else None}

@@ -66,11 +66,11 @@ def table_command(
     keys = [metric.key for metric in wanted or ()]
     groups = _single(rows) if each else groups_of(rows)
     if as_json:
-        click.echo(json.dumps(document_of(about, rows, groups, keys), allow_nan=False))
+        click.echo(json.dumps(sweep_document(about, rows, groups, keys), allow_nan=False))
     elif as_csv:
         _write_csv(groups, keys or _all_keys(groups))
     else:
-        print_table(groups, wanted or usual_metrics(), each)
+        print_groups(groups, wanted or usual_metrics(), each)
         print_failures(rows)
 
 
@@ -88,7 +88,7 @@ def _all_keys(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(key for group in groups for key in group.over_seeds["mean"]))
 
 
-def document_of(about: About, rows: Sequence[Row], groups: Sequence[Group], keys: Sequence[str]) -> Row:
+def sweep_document(about: About, rows: Sequence[Row], groups: Sequence[Group], keys: Sequence[str]) -> Row:
     """The document of --json."""
     failed = [
         {name: row[name] for name in ("policy", "lease_s", "load", "seed", "problem")}
@@ -123,7 +123,7 @@ def _write_csv(groups: Sequence[Group], keys: Sequence[str]) -> None:
 # -- for people -----------------------------------------------------------------------------------------------
 
 
-def print_table(groups: Sequence[Group], shown: Sequence[Metric], each: bool = False) -> None:
+def print_groups(groups: Sequence[Group], shown: Sequence[Metric], each: bool = False) -> None:
     """A line for each group under heads of several lines; the best of each load is marked, not that of a seed."""
     signs = [[" "] * len(shown) for _ in groups] if each else _signs(groups, shown)
     lines = [

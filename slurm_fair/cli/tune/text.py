@@ -12,7 +12,7 @@ import numpy as np
 
 from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.repeats import deviation_of, mean_of, repeat_note
-from slurm_fair.cli.simulate.table import count
+from slurm_fair.cli.simulate.table import count_text
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune.sources import Ground
@@ -178,7 +178,7 @@ COLUMNS = (
     TextColumn("JCT mean", "jct_mean_s", duration),
     TextColumn("JCT p95", "jct_p95_s", duration),
     TextColumn("Lost GPU time %", "overhead_fraction", _part),
-    TextColumn("Pre-emptions", "preemptions", count),
+    TextColumn("Pre-emptions", "preemptions", count_text),
     TextColumn("Regret", "regret", lambda value: "-" if value is None else f"{value:.1f}"),
 )
 # Columns that stand beside these where each term is simulated several times.
@@ -187,5 +187,5 @@ DEVIATIONS = {
     "ltgf_tenant_unfair_fraction": (TextColumn("+-", "ltgf_tenant_unfair_fraction_spread", _part),),
     "jct_mean_s": (TextColumn("+-", "jct_mean_s_spread", duration),),
     "jct_p95_s": (TextColumn("+-", "jct_p95_s_spread", duration),),
-    "preemptions": (TextColumn("+-", "preemptions_spread", count),),
+    "preemptions": (TextColumn("+-", "preemptions_spread", count_text),),
 }

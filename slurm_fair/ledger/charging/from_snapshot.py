@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.ledger.charging.timeline import constant
-from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, join, known_ends
+from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, known_ends, stacked
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import JobAccounts, JobState, JobTable, Ledger
 from slurm_fair.model.columns import (
@@ -263,7 +263,7 @@ def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobR
     some = starts.copy()
     some[over[(moved | ~ran)[over]]] = True
     fresh = some.nonzero()[0]
-    return join(before, _fresh_runs(lives, sight, fresh, starts[fresh]))
+    return stacked(before, _fresh_runs(lives, sight, fresh, starts[fresh]))
 
 
 def _shown_runs(

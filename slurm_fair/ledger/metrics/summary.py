@@ -93,7 +93,7 @@ def summarise(outcomes: Outcomes, facts: RunFacts) -> Summary:
     """Every metric of a run at once."""
     since, until = efficiency.span(outcomes)
     capacity = facts.capacity_gpu_seconds
-    held = efficiency.gpu_seconds(outcomes)
+    held = efficiency.gpu_seconds_held(outcomes)
     jct = Distribution.of(efficiency.completion_seconds(outcomes))
     slow = Distribution.of(efficiency.slowdown(outcomes))
     unfair = facts.windows.unfair if facts.windows is not None else _NAN

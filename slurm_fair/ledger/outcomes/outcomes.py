@@ -23,7 +23,7 @@ from slurm_fair.ledger.outcomes.event_columns import (
     EventTable,
     Heard,
 )
-from slurm_fair.ledger.outcomes.expected import expected_seconds, groups_of, usual_seconds
+from slurm_fair.ledger.outcomes.expected import expected_seconds, user_and_name, usual_seconds
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, ranks
 
@@ -133,7 +133,7 @@ class Runs(Columns):
         return self.gpus * self.gpu_weight
 
 
-def only(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
+def of_these_jobs(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
     """These jobs, their runs, and only the tenants that they have."""
     used, tenant = np.unique(outcomes.tenant[rows], return_inverse=True)
     names = tuple(outcomes.tenants[number] for number in used.tolist())
@@ -275,7 +275,7 @@ def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: f
     (user, users), (name, _), (app, _) = _names(lines, life, count)
     ran = _first_known(said.pop("ran"), seconds)
     waited = np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0)
-    usual = usual_seconds(groups_of(user, name), submit, end, ran)
+    usual = usual_seconds(user_and_name(user, name), submit, end, ran)
     known = _estimated(said, usual, np.where(np.isnan(end) | (ran <= 0), np.nan, ran))
     return Outcomes.given(
         key=lines.key[first],

@@ -24,7 +24,7 @@ from slurm_fair.config import (
 )
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
-from slurm_fair.site_files import InitChoices, files, folders, hook, look_seconds, unit
+from slurm_fair.site_files import InitChoices, deadman_seconds, files, folders, hook_text, unit
 from tests.support.command_line import Said, call
 
 ALL = (
@@ -173,14 +173,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_the_hook_says_what_the_configuration_says(config: Config, lines: list[str]) -> None:
-    text = hook(config)
+    text = hook_text(config)
     for line in lines:
         assert line in text
 
 
 @pytest.mark.parametrize(("term", "seconds"), [(900, 60), (60, 6), (4, 1), (86_400, 60)])
 def test_the_dead_man_looks_often_enough_to_act_within_a_lease(term: float, seconds: int) -> None:
-    assert look_seconds(Config(lease=LeaseSection(term=term))) == seconds
+    assert deadman_seconds(Config(lease=LeaseSection(term=term))) == seconds
     assert 0.75 * term + seconds <= max(term, 4)
 
 

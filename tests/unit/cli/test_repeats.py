@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.cli.simulate.repeats import deviation_of, mean_of
-from slurm_fair.cli.simulate.table import ALIKE, BEST, Better, Metric, cell, marks
+from slurm_fair.cli.simulate.table import ALIKE, BEST, Better, Metric, marks, metric_text
 from slurm_fair.sim import NodeEvent, Outage, Scenario
 from slurm_fair.sim.repeat import shaken
 from slurm_fair.sim.tune import Tolerances, Trial, TrialDeviations, advise
@@ -130,7 +130,7 @@ def test_a_difference_less_than_the_spread_is_none() -> None:
     assert marks(MORE, [row(10, 1), row(30, 1), row(29, 2)]) == ["", ALIKE, ALIKE]
     assert marks(LESS, [row(10), row(11.5), row(10)]) == [BEST, "", BEST]
     assert marks(LESS, [row(10), row(10.5, 1)]) == [ALIKE, ALIKE]
-    assert cell(LESS, row(10, 2)) == "10.0 +- 2.0"
+    assert metric_text(LESS, row(10, 2)) == "10.0 +- 2.0"
 
 
 def trial(term: float, jct: float, spread: float = 0.0, preemptions: float = 0.0) -> Trial:

@@ -68,7 +68,7 @@ def test_before_and_after_the_act_a_line_says_where_it_stands() -> None:
 def test_without_a_terminal_there_are_plain_lines() -> None:
     said = io.StringIO()
     stages = [stage(each, Picture("playing", 7.0, SEEN, 3)) for each in (OURS, *PLAIN)]
-    live.show(Console(file=said, width=80), stages, once())
+    live.show_acts(Console(file=said, width=80), stages, once())
     assert [line.split(":")[0].strip() for line in said.getvalue().splitlines()] == [
         "7 s  slurm_fair",
         "7 s  fair share",
@@ -81,7 +81,7 @@ def test_the_live_table_fits_eighty_columns_and_shows_all_acts() -> None:
     said = io.StringIO()
     stages = [stage(OURS, Picture("playing", 7.0, SEEN, 3, board()))]
     stages += [stage(scheduler, Picture("starting Slurm")) for scheduler in PLAIN]
-    Console(file=said, width=80).print(live.table(stages))
+    Console(file=said, width=80).print(live.acts_table(stages))
     text = said.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "…" not in text
@@ -92,10 +92,10 @@ def test_the_live_table_fits_eighty_columns_and_shows_all_acts() -> None:
 def test_no_color_is_respected_on_a_terminal() -> None:
     said = io.StringIO()
     console = Console(file=said, width=80, force_terminal=True, no_color=True)
-    console.print(live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))]))
+    console.print(live.acts_table([stage(OURS, Picture("playing", 7.0, SEEN, 3))]))
     assert "\x1b[34m" not in said.getvalue()
     coloured = io.StringIO()
     Console(file=coloured, width=80, force_terminal=True, no_color=False, color_system="standard").print(
-        live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))])
+        live.acts_table([stage(OURS, Picture("playing", 7.0, SEEN, 3))])
     )
     assert "\x1b[34m" in coloured.getvalue()

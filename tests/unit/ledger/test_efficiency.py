@@ -37,7 +37,7 @@ def test_the_makespan_ends_with_the_last_end_and_the_span_with_what_lives() -> N
 
 
 def test_gpu_time_and_utilisation() -> None:
-    assert efficiency.gpu_seconds(four()) == 270.0
+    assert efficiency.gpu_seconds_held(four()) == 270.0
     assert efficiency.utilization(270.0, 5 * 100.0) == 0.54
     assert np.isnan(efficiency.utilization(0.0, 0.0))
 
@@ -101,7 +101,7 @@ def test_nobody_has_no_times() -> None:
     spread = Distribution.of(efficiency.completion_seconds(nobody))
     assert spread.count == 0
     assert np.isnan([spread.mean, spread.p50, spread.most, efficiency.makespan(nobody)]).all()
-    assert efficiency.gpu_seconds(nobody) == 0.0
+    assert efficiency.gpu_seconds_held(nobody) == 0.0
     assert efficiency.span(nobody) == (0.0, 0.0)
 
 
