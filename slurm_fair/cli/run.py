@@ -19,9 +19,9 @@ from slurm_fair.doctor.facts import names_known
 from slurm_fair.doctor.terms import unknown_names
 from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
-from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.model import label
 from slurm_fair.output import open_to_append
+from slurm_fair.own_python import FOLDER, our_environment, our_program
 from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import SqliteJournal, open_journal

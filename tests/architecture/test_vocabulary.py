@@ -60,6 +60,29 @@ def test_no_class_name_is_given_twice() -> None:
     assert {name for name, times in classes().items() if times > 1} == set()
 
 
+# Names that many modules share, because whoever calls them picks the module.
+_PROTOCOLS = {
+    "main",  # of programs
+    "findings",  # of the parts of `slurm-fair doctor`
+    "items",  # of the kinds of foreign traces
+}
+
+
+def test_no_public_function_name_is_given_twice() -> None:
+    """Commands are called as the user calls them, and are not asked for by name elsewhere."""
+    modules: dict[str, set[str]] = {}
+    for path in product():
+        for node in parsed(path).body:
+            if isinstance(node, ast.FunctionDef) and node.name[0] != "_" and not _is_command(node):
+                modules.setdefault(node.name, set()).add(named(path))
+    twice = {name: places for name, places in modules.items() if len(places) > 1}
+    assert twice.keys() == _PROTOCOLS, {name: twice[name] for name in twice.keys() - _PROTOCOLS}
+
+
+def _is_command(node: ast.FunctionDef) -> bool:
+    return any("command" in ast.unparse(each) for each in node.decorator_list)
+
+
 def test_kinds_of_events_are_never_bare_words() -> None:
     """Neither where an event is made nor where its kind is asked for."""
     kinds, bare = set(EventKind), []
