@@ -38,7 +38,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.ids import pack_keys
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 
 NODE_GPUS, NODE_CPUS, NODE_MEMORY_MB = 8, 128, 1_024_000
 GANGS, ODDS = (1, 2, 4, 8, 16, 32), (0.55, 0.15, 0.12, 0.12, 0.04, 0.02)
@@ -79,7 +79,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(args: argparse.Namespace, case: str, seed: int) -> Iterator[dict[str, Any]]:
-    policy = load_policy("astraea", {})
+    policy = load("astraea", {})
     for _ in range(args.repeat):
         view = view_of(args.jobs, args.gpus, args.tenants, case, seed)
         wall, cpu = time.perf_counter(), time.process_time()

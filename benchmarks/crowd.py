@@ -28,7 +28,7 @@ from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.lab.spec import SCHEDULER
 from slurm_fair.model import JobState, Result, Standing, Verb
 from slurm_fair.pace import gates_left, look_seconds, next_look
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import open_journal
@@ -108,7 +108,7 @@ class Bench:
         """Tick as the daemon does for so long."""
         journal = open_journal(self.lab.folder / "journal.db")
         clock = WallClock()
-        rules = Rules("astraea", load_policy("astraea", {}), {}, self.config.lease.terms())
+        rules = Rules("astraea", load("astraea", {}), {}, self.config.lease.terms())
         cluster = SlurmCluster(
             Commands(self.lab.conf, 60.0), self.config.cluster, clock.now, journal, journal
         )

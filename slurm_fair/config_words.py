@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from slurm_fair.config import CHOICES, DEFAULT_PATH, Config
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 
 SECTIONS = {
     "scope": "Which jobs are managed. Jobs without GPUs, heterogeneous jobs and jobs in reservations are left to "
@@ -181,7 +181,7 @@ def keys() -> Iterator[tuple[str, str, Any]]:
 
 def policy_keys(policy: str) -> Iterator[tuple[str, Any]]:
     """Setting and default of everything that can be set for a policy, in its own order."""
-    usual: Any = load_policy(policy, {})
+    usual: Any = load(policy, {})
     for setting in fields(usual):
         yield setting.name, getattr(usual, setting.name)
 

@@ -12,7 +12,7 @@ from slurm_fair.knowing import KnowingRules
 from slurm_fair.planner import IsolatedPlanner, PlannerLimits
 from slurm_fair.policy.protocol import solves
 from slurm_fair.policy.registry import in_full
-from slurm_fair.policy.registry import load_policy as load_policy
+from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load
+from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load_config
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
@@ -133,7 +133,7 @@ def _is_account(name: str) -> bool:
 def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> InitChoices:
     """The settings in force once the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
-    config = load(there) if os.path.isfile(there) and not afresh else Config()
+    config = load_config(there) if os.path.isfile(there) and not afresh else Config()
     given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != Config().slurm.gate else {}
     conf, bin_dir = site_conf(config.slurm.conf), _bin_dir(config)
     elsewhere = conf if conf is not None and conf != USUAL else None

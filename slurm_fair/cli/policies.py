@@ -16,7 +16,7 @@ from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy.decided import Order
-from slurm_fair.policy.registry import entry_of, kind_of, load_policy, names, settings_of
+from slurm_fair.policy.registry import entry_of, kind_of, load, names, settings_of
 from slurm_fair.policy.settings import allowed
 from slurm_fair.policy.where import beginning
 
@@ -125,7 +125,7 @@ def _paragraphs(kind: type[Any]) -> list[str]:
 
 def _document(name: str, site: Site) -> dict[str, Any]:
     kind, given = kind_of(name), site.config.policy.settings.get(name, {})
-    policy = load_policy(name, given)
+    policy = load(name, given)
     by_name = {each.name: each for each in fields(kind)}
     order = getattr(kind, "score_is", None)
     return _row(name, site) | {

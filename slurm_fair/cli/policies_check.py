@@ -13,7 +13,7 @@ from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair.policy.trial import RULES, PolicyTrial
 
 _VIEWS = 24  # of each simulation
@@ -54,8 +54,8 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
     """Try a policy on every view of every stage."""
     from slurm_fair.sim.trial import simulated_views, stages
 
-    load_policy(name, settings)  # refused in one line before anything is simulated
-    trial = PolicyTrial(lambda: load_policy(name, settings), _kept)
+    load(name, settings)  # refused in one line before anything is simulated
+    trial = PolicyTrial(lambda: load(name, settings), _kept)
     seen = [simulated_views(name, settings, stage, _VIEWS) for stage in stages()]
     for each in seen:
         if each.error is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
-from slurm_fair.config import Config, load
+from slurm_fair.config import Config, load_config
 from slurm_fair.daemon import Daemon
 from slurm_fair.doctor.facts import names_known
 from slurm_fair.doctor.terms import unknown_names
@@ -91,7 +91,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
             _once(daemon)
             return
         path = find_config(context.find_root().params.get("config"))
-        daemon.reload = (lambda: load(path)) if path else None
+        daemon.reload = (lambda: load_config(path)) if path else None
         daemon.reloaded = lambda config: set_up_log(config, verbose)
         heed_signals(_wishes(daemon, clock))
         if not dry_run:  # what an earlier daemon left behind would look like our own silence

@@ -12,7 +12,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.doctor.versions import release
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 
 _SCRIPT = "#!/bin/bash\ntrue\n"
 _OLDEST_PYTHON = (3, 11)
@@ -63,7 +63,7 @@ def policy(facts: Facts) -> Finding:
     """Check whether the policy loads with its settings."""
     name = facts.config.policy.name
     try:
-        load_policy(name, facts.config.policy.chosen())
+        load(name, facts.config.policy.chosen())
     except SlurmFairError as problem:
         return error(f"policy {name}: {problem}", "mend [policy] in the configuration")
     return ok(f"policy {name} loads")

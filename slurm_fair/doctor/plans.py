@@ -12,7 +12,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.model.counted import counted
 from slurm_fair.plan_tally import NAME, PlanTally
 from slurm_fair.policy.protocol import QuickPolicy, solves
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 
 _CURE = "see `slurm-fair status`; raise [policy] plan_limit or plan_memory_mb, or mend the policy"
 
@@ -21,7 +21,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     section = facts.config.policy
     policy: object = None
     with suppress(InputError):  # that it cannot be loaded is a finding among the settings
-        policy = load_policy(section.name, section.chosen())
+        policy = load(section.name, section.chosen())
     if solves(policy):
         after = "its quick plan stands in" if isinstance(policy, QuickPolicy) else "leases stay as they are"
         yield ok(

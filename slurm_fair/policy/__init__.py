@@ -27,7 +27,7 @@ from slurm_fair.policy.packing.room import Loss, Room
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import only_renews, with_again
-from slurm_fair.policy.registry import load_policy, names
+from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.settings import OneOf, PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.speed import sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
@@ -74,7 +74,7 @@ __all__ = [
     "job_numbers",
     "keep_job_numbers",
     "keep_tenant_numbers",
-    "load_policy",
+    "load",
     "merged",
     "names",
     "oldest_first",

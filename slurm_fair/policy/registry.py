@@ -28,7 +28,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_found()))
 
 
-def load_policy(name: str, settings: Mapping[str, object]) -> Policy:
+def load(name: str, settings: Mapping[str, object]) -> Policy:
     """The policy of this name with these settings, checked against the fields of its class."""
     kind = kind_of(name)
     hints = _hints(name, kind)
@@ -45,7 +45,7 @@ def load_policy(name: str, settings: Mapping[str, object]) -> Policy:
 
 def load_recorded(name: str, settings: Mapping[str, object]) -> Policy:
     """The policy that planned a tick, which keeps these settings."""
-    return load_policy(name, {**_UNNAMED.get(name, {}), **settings})
+    return load(name, {**_UNNAMED.get(name, {}), **settings})
 
 
 def in_full(name: str, policy: Policy, given: Mapping[str, object]) -> Mapping[str, object]:

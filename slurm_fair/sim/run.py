@@ -9,7 +9,7 @@ from dataclasses import replace
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import LeaseTerms
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
 from slurm_fair.sim.loop.drive import Looks, Simulation
@@ -44,7 +44,7 @@ def rules_for(
 
     Under rolling leases a gang has nodes set aside once it has waited a term.
     """
-    made = load_policy(policy, settings)
+    made = load(policy, settings)
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
     terms = LeaseTerms(
         term=term,

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from slurm_fair.cli.main import cli
-from slurm_fair.policy import load_policy, names
+from slurm_fair.policy import load, names
 from tests.architecture.trees import ROOT
 
 DOCS = ROOT / "docs"
@@ -52,6 +52,6 @@ def test_every_policy_has_its_chapter_and_its_settings_are_told_there(policy: st
     if policy == "astraea":  # what sites run; its settings stand in the admin's own pages
         mine = [page.read_text() for page in DOCS.rglob("*.md")]
     assert mine, f"docs/policies.md has no chapter on {policy}"
-    made = load_policy(policy, {})
+    made = load(policy, {})
     settings: list[str] = [field.name for field in fields(made)] if is_dataclass(made) else []
     assert [key for key in settings if not any(f"`{key}`" in text for text in mine)] == []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
-from slurm_fair.policy import View, load_policy, names
+from slurm_fair.policy import View, load, names
 from slurm_fair.policy.decided import Decided, decided
 from slurm_fair_plugins.rounds import InRounds
 from tests.support.accounts import Account, view
@@ -18,7 +18,7 @@ from tests.support.any_view import views
 from tests.support.builders import job, snapshot
 
 # A round takes in turn whose gang fits; a quota leaves out tasks over their array's limit.
-NOT_BY_NUMBER_ALONE = {"yarn-cs", *(name for name in names() if isinstance(load_policy(name, {}), InRounds))}
+NOT_BY_NUMBER_ALONE = {"yarn-cs", *(name for name in names() if isinstance(load(name, {}), InRounds))}
 SETTINGS: list[tuple[str, Mapping[str, object]]] = [(name, {}) for name in names()] + [
     ("gandiva-fair", {"split": "equal"})
 ]
@@ -26,7 +26,7 @@ SETTINGS: list[tuple[str, Mapping[str, object]]] = [(name, {}) for name in names
 
 def asked(name: str, options: Mapping[str, object], seen: View) -> tuple[Decided, Ints]:
     """What a policy tells of its plan, and the waiting jobs in its order."""
-    policy = load_policy(name, options)
+    policy = load(name, options)
     plan = policy.plan(seen)
     np.testing.assert_array_equal(plan.rank, plan.explanation.rank)
     waits = (plan.explanation.rank >= 0) & (seen.snapshot.jobs.state == JobState.WAITING)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from slurm_fair.model import Verdict
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.late import carried_over
 from slurm_fair.policy.protocol import QuickPolicy
@@ -51,7 +51,7 @@ def test_on_any_other_cluster_it_grants_only_who_waits_on_gpus_that_are_there(th
 
 @pytest.mark.parametrize("name", ["allox", "gavel", "gavel-ftf", "mst", "ossp"])
 def test_a_quick_plan_can_be_carried_out(name: str) -> None:
-    policy = load_policy(name, {})
+    policy = load(name, {})
     assert isinstance(policy, QuickPolicy)
     quick = policy.quick_plan
 

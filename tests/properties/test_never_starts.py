@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Blocked, JobState, JobTable, Placement, Plan, Snapshot, Told
 from slurm_fair.model.ids import pack
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.sim import NodeEvent, Outage
 from tests.properties.test_policies import EVERY
@@ -123,7 +123,7 @@ def _with_silence(told: Told, types: int) -> Told:
 
 def as_a_tick_shows_it(name: str, seen: View) -> tuple[Snapshot, Plan]:
     """What the policy plans once those who cannot start are out of it."""
-    policy = load_policy(name, {})
+    policy = load(name, {})
     shown = replace(seen, snapshot=without_the_impossible(seen.snapshot, seen.leases, policy))
     shown = without_the_kept_out(shown, policy)
     return shown.snapshot, policy.plan(shown)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Blocked
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.own_share import bound, bound_gpus, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from tests.properties.test_policies import EVERY
@@ -56,7 +56,7 @@ def test_no_policy_grants_such_work_beyond_its_tenants_share(seen: View, part: i
     share = seen.tenant_quota
     for name in EVERY[part::4]:
         note(name)
-        policy = load_policy(name, {})
+        policy = load(name, {})
         shown = replace(seen, snapshot=without_the_impossible(seen.snapshot, seen.leases, policy))
         shown = within_own_share(without_the_kept_out(shown, policy))
         held, more, count = gpus_after(shown, policy.plan(shown).granted)

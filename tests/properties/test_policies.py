@@ -14,7 +14,7 @@ from hypothesis import given, note, settings
 from slurm_fair.errors import PolicyError
 from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Sizes, Snapshot, Verdict
 from slurm_fair.model.sizes import shares
-from slurm_fair.policy import View, load_policy, names
+from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
 from tests.support.any_view import NOW, views
 from tests.support.conservation import LESS, broken, left_waiting
@@ -25,7 +25,7 @@ def loadable() -> list[str]:
     found = []
     for name in names():
         with suppress(PolicyError):
-            load_policy(name, {})
+            load(name, {})
             found.append(name)
     return found
 
@@ -62,12 +62,12 @@ def only(policies: Iterable[str]) -> Callable[[Check], Callable[[], None]]:
 
 @pytest.mark.parametrize("name", names())
 def test_every_registered_policy_loads(name: str) -> None:
-    assert callable(load_policy(name, {}).plan)
+    assert callable(load(name, {}).plan)
 
 
 def planned(name: str, seen: View) -> tuple[Snapshot, Plan]:
     """The plan of the policy with its default settings."""
-    return seen.snapshot, load_policy(name, {}).plan(seen)
+    return seen.snapshot, load(name, {}).plan(seen)
 
 
 def sites_of(plan: Plan, row: int) -> dict[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.cli.policies_check import _kept
-from slurm_fair.policy import load_policy, names
+from slurm_fair.policy import load, names
 from slurm_fair.policy.trial import PolicyTrial
 from slurm_fair.sim.trial import TrialStage, simulated_views, stages
 
@@ -20,7 +20,7 @@ BY_SOLVER = {"allox", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "si
 def test_every_policy_keeps_to_every_rule(policy: str, stage: TrialStage) -> None:
     settings: dict[str, Any] = {}
     seen = simulated_views(policy, settings, stage, VIEWS)
-    trial = PolicyTrial(lambda: load_policy(policy, settings), _kept)
+    trial = PolicyTrial(lambda: load(policy, settings), _kept)
     trial.on(seen.views)
     assert (seen.error, trial.faults) == (None, ())
     assert set(trial.left_out) == ({"rows"} if policy in BY_SOLVER else set())

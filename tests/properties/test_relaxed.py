@@ -10,7 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.sim import Costs
 from tests.properties.test_policies import EVERY, free_after, has_a_size, rows_of, runs_on, sites_of
@@ -25,7 +25,7 @@ RELAXED: dict[str, object] = {"placement": "relaxed"}
 
 
 def _has_placement(name: str) -> bool:
-    return "placement" in {field.name for field in fields(cast(Any, type(load_policy(name, {}))))}
+    return "placement" in {field.name for field in fields(cast(Any, type(load(name, {}))))}
 
 
 PLACING = tuple(name for name in EVERY if _has_placement(name))
@@ -57,7 +57,7 @@ def full(draw: Draw) -> View:
 
 def planned(name: str, seen: View) -> Plan:
     """The plan with relaxed placement."""
-    return load_policy(name, RELAXED).plan(seen)
+    return load(name, RELAXED).plan(seen)
 
 
 @settings(max_examples=100, deadline=None)

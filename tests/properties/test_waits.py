@@ -20,9 +20,7 @@ ROLLING = LeaseTerms(term=600.0, interval=10.0, grace=GRACE, aligned=False, rese
 # Guaranteed jobs of `hived` are never stopped, so nobody who must borrow has a bound on waiting.
 NO_BOUND = {"hived"}
 POLICIES = [
-    name
-    for name in registry.names()
-    if name not in NO_BOUND and reserves(ROLLING, registry.load_policy(name, {}))
+    name for name in registry.names() if name not in NO_BOUND and reserves(ROLLING, registry.load(name, {}))
 ]
 NODES, GPUS = 3, 4
 

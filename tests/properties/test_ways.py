@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from tests.properties.test_policies import EVERY
 from tests.support.any_view import views
@@ -32,7 +32,7 @@ def test_no_policy_lays_a_gang_over_nodes_of_two_ways(seen: View) -> None:
     jobs, partitions = seen.snapshot.jobs, seen.snapshot.partitions
     for name in EVERY:
         note(name)
-        plan = load_policy(name, {}).plan(seen)
+        plan = load(name, {}).plan(seen)
         assert objections(plan, seen) == ""
         for row in plan.granted.tolist():
             on = plan.places.nodes_of(row)

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.ledger import advance, rho_for_reports
 from slurm_fair.model import JobState, Leases, LeaseTerms, Ledger, Plan, Snapshot, Verdict
-from slurm_fair.policy import Policy, View, load_policy
+from slurm_fair.policy import Policy, View, load
 from tests.support.accounts import verdicts
 from tests.support.builders import JobSpec, job, lease, leases, snapshot
 
@@ -65,33 +65,33 @@ def play(policy: Policy, terms: int) -> tuple[list[set[str]], list[Ledger]]:
 
 
 def test_over_three_leases_each_job_runs_its_part() -> None:
-    ran, _ = play(load_policy("astraea", AS_IN_THE_PAPER), 3)
+    ran, _ = play(load("astraea", AS_IN_THE_PAPER), 3)
     assert ran == [{"1"}, {"2", "3"}, {"2", "3"}]
 
 
 @pytest.mark.parametrize("lease_count", [3, 6, 9, 12])
 def test_after_each_three_leases_the_jobs_have_had_the_same(lease_count: int) -> None:
-    _, ledgers = play(load_policy("astraea", AS_IN_THE_PAPER), lease_count)
+    _, ledgers = play(load("astraea", AS_IN_THE_PAPER), lease_count)
     accounts = ledgers[-1].jobs
     assert accounts.had.tolist() == pytest.approx([lease_count * 6 * TERM / 3] * 3)
     assert rho_for_reports(accounts.had, accounts.owed).tolist() == pytest.approx([1.0] * 3)
 
 
 def test_the_gpus_are_never_idle() -> None:
-    ran, _ = play(load_policy("astraea", AS_IN_THE_PAPER), 12)
+    ran, _ = play(load("astraea", AS_IN_THE_PAPER), 12)
     assert [sum(GANGS[label] for label in running) for running in ran] == [6] * 12
 
 
 def test_without_leases_that_end_the_first_job_keeps_everything() -> None:
     """What leases are for: the same jobs, and the first one has it all."""
     cluster = Cluster(BEGAN, {label: job(int(label), gpus=g, submit=BEGAN) for label, g in GANGS.items()})
-    plan = load_policy("astraea", AS_IN_THE_PAPER).plan(
+    plan = load("astraea", AS_IN_THE_PAPER).plan(
         View(cluster.seen(), Ledger.new(BEGAN), cluster.leases(), LeaseTerms(term=TERM), BEGAN)
     )
     running = cluster.follow(plan)
     held = leases(lease(1, {"n1": 6}, start=BEGAN, end=np.inf))
     ledger, _ = advance(Ledger.new(BEGAN), running.seen())
-    later = load_policy("astraea", AS_IN_THE_PAPER).plan(
+    later = load("astraea", AS_IN_THE_PAPER).plan(
         View(running.seen(), ledger, held, LeaseTerms(term=TERM), running.now + 9e9)
     )
     assert verdicts(running.seen(), later) == {"1": Verdict.KEEP, "2": Verdict.WAIT, "3": Verdict.WAIT}

@@ -130,7 +130,7 @@ def check_setup(setup: PolicySetup) -> None:
 def makeshift_of(policy: str) -> str:
     """The way in which a policy that goes by run times treats jobs of unknown ones; "" = it goes by none."""
     known = policy in registry.names()  # what accounting recorded is shown beside policies
-    return str(getattr(registry.load_policy(policy, {}), "unknown_run_time", "")) if known else ""
+    return str(getattr(registry.load(policy, {}), "unknown_run_time", "")) if known else ""
 
 
 def usual_lease(term: float) -> float | None:

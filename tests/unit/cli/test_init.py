@@ -20,7 +20,7 @@ from slurm_fair.config import (
     SlurmSection,
     StorageSection,
     from_tree,
-    load,
+    load_config,
 )
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
@@ -73,7 +73,7 @@ def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tm
     bare = re.sub(r"(?m)^#(?=\w+ = |\[)", "", text)
     path = tmp_path / "c.toml"
     path.write_text(bare)
-    config = load(path)
+    config = load_config(path)
     assert replace(config, source="built-in defaults", policy=Config().policy) == Config()
     assert config.policy.name == Config().policy.name
     assert config.policy.settings["astraea"] == dict(policy_keys("astraea"))
@@ -224,7 +224,7 @@ def test_a_slurm_that_lies_elsewhere_is_found_by_the_services_too(
     monkeypatch.setenv("PATH", str(slurm / "bin"))
     root = tmp_path / "root"
     assert init(root).code == 0
-    config = load(root / ALL[0])
+    config = load_config(root / ALL[0])
     assert (config.slurm.conf, config.slurm.bin_dir) == (str(slurm / "slurm.conf"), str(slurm / "bin"))
     for name in ("slurm-fair.service", "slurm-fair-deadman.service"):
         text = (root / "etc/systemd/system" / name).read_text()

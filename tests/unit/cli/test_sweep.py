@@ -96,7 +96,7 @@ def test_what_is_there_is_skipped_and_a_larger_grid_adds_to_it(tmp_path: Path) -
         return simulated_metrics(task, beat)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "measured", counted)
+        patch.setattr(command, "simulated_metrics", counted)
         swept(trace, "--policy", "srtf", "--seed", "0-1")
         assert len(done) == 2
         again = swept(trace, "--policy", "srtf", "--seed", "0-1")

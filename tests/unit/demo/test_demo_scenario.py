@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import load
+from slurm_fair.config import load_config
 from slurm_fair.demo.controller import demo_configuration
 from slurm_fair.demo.scenario import FLOOD, THIRD, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import submission
@@ -120,7 +120,7 @@ def test_the_daemons_configuration_is_one_that_it_reads(tmp_path: Path) -> None:
     file.write_text(
         demo_configuration(full(), tmp_path / "slurm.conf", tmp_path / "storage", tmp_path / "out")
     )
-    config = load(file)
+    config = load_config(file)
     assert (config.lease.term, config.lease.interval, config.lease.grace) == (8.0, 1.0, 4.0)
     assert config.lease.publish_dir == str(tmp_path / "out")
     assert config.slurm.conf == str(tmp_path / "slurm.conf")

@@ -17,7 +17,7 @@ import pytest
 from slurm_fair.errors import NoPlan
 from slurm_fair.model import Event, EventKind, Plan, Verdict
 from slurm_fair.planner import IsolatedPlanner, PlannerLimits
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from tests.support.planning import KEEPS, comes_true, lives, planner_of, shown
 from tests.support.solving_policies import Hears, Solving, SolvingQuick, plain
@@ -44,7 +44,7 @@ def warm(planner: IsolatedPlanner) -> None:
 
 @pytest.mark.parametrize("name", ["astraea", "gavel", "tiresias"])
 def test_it_is_the_plan_that_the_policy_makes_in_this_process(name: str) -> None:
-    policy = load_policy(name, {})
+    policy = load(name, {})
     with planner_of(policy) as planner:
         for now in (1000.0, 2000.0):
             seen = shown(now)

@@ -10,7 +10,7 @@ import pytest
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Snapshot, Told
 from slurm_fair.model.ids import labels
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea, Deadlines
 from tests.support.accounts import Account, reasons, verdicts, view
 from tests.support.builders import job, lease, leases
@@ -138,4 +138,4 @@ def test_a_word_that_is_none_of_its_words_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"policy\.astraea.urgent = 'soon': give 'tight' or 'any' or 'off'"):
         Astraea(urgent="soon")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"policy.astraea.urgent = 'soon'"):
-        load_policy("astraea", {"urgent": "soon"})
+        load("astraea", {"urgent": "soon"})

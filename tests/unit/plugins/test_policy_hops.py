@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import JobState, NodeSpeeds, Sizes, Speeds, Told, Verdict, labels
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.orders.offer import Offer
 from slurm_fair.policy.protocol import QuickPolicy
@@ -57,7 +57,7 @@ def sight(
 
 def plan(seen: View, **settings: object) -> dict[str, dict[str, int]]:
     """Places of the granted jobs; the controller has no objection to the plan."""
-    made = load_policy("hops", settings).plan(seen)
+    made = load("hops", settings).plan(seen)
     assert objections(made, seen) == ""
     return places(seen.snapshot, made)
 
@@ -166,7 +166,7 @@ def test_a_size_that_no_server_holds_is_open_to_a_sensitive_job() -> None:
 def test_who_runs_and_keeps_its_shape_stays_on_its_gpus() -> None:
     jobs = [job(1, gpus=4, state=JobState.RUNNING, start=0, on={"n2": 4}), job(2, gpus=8)]
     seen = sight(jobs, over={1: {"n2": 4}}, waited={"2": 5000.0}, declared_seconds=[100.0, 100.0])
-    made = load_policy("hops", {}).plan(seen)
+    made = load("hops", {}).plan(seen)
     assert verdicts(seen.snapshot, made) == {"1": Verdict.RENEW, "2": Verdict.GRANT}
     assert places(seen.snapshot, made) == {"2": {"n1": 8}}
 
@@ -174,7 +174,7 @@ def test_who_runs_and_keeps_its_shape_stays_on_its_gpus() -> None:
 def test_a_job_that_has_waited_for_much_longer_takes_the_gpus_of_one_that_runs() -> None:
     jobs = [job(1, gpus=8, state=JobState.RUNNING, start=0, on={"n1": 8}), job(2, gpus=8)]
     seen = sight(jobs, {"n1": 8}, over={1: {"n1": 8}}, waited={"2": 5000.0}, declared_seconds=[1e5, 100.0])
-    made = load_policy("hops", {}).plan(seen)
+    made = load("hops", {}).plan(seen)
     assert verdicts(seen.snapshot, made) == {"1": Verdict.REVOKE, "2": Verdict.GRANT}
     assert "worth more" in reasons(seen.snapshot, made)["1"]
 
@@ -183,7 +183,7 @@ def test_a_job_that_could_run_much_faster_moves_and_its_new_gpus_are_kept() -> N
     nodes: dict[str, int | NodeSpec] = {"n1": node(4, gpu_type="x"), "n2": node(4, gpu_type="y")}
     running = job(1, gpus=4, state=JobState.RUNNING, start=0, on={"n1": 4})
     seen = sight([running], nodes, over={1: {"n1": 4}}, rates=[[1.0, 3.0]], declared_seconds=[1000.0])
-    made = load_policy("hops", {}).plan(seen)
+    made = load("hops", {}).plan(seen)
     assert verdicts(seen.snapshot, made) == {"1": Verdict.REVOKE}
     both = [job(1, gpus=4), job(2, gpus=4)]
     later = sight(both, nodes, waited={"2": 1e6}, rates=[[1.0, 3.0], [1.0, 3.0]], declared_seconds=[1e3, 1e3])
@@ -193,7 +193,7 @@ def test_a_job_that_could_run_much_faster_moves_and_its_new_gpus_are_kept() -> N
 def test_a_job_outside_the_window_is_told_so() -> None:
     jobs = [job(1, gpus=8), job(2, gpus=6), job(3, gpus=8)]
     seen = sight(jobs, {"n1": 8}, declared_seconds=[9.0, 900.0, 9.0], waited={"1": 9.0, "2": 9.0})
-    made = load_policy("hops", {}).plan(seen)
+    made = load("hops", {}).plan(seen)
     assert verdicts(seen.snapshot, made)["1"] == Verdict.GRANT
     assert "ask for all GPUs" in reasons(seen.snapshot, made)["3"]
 
@@ -208,7 +208,7 @@ def test_it_rests_only_where_nobody_could_have_another_shape() -> None:
 @pytest.mark.parametrize("setting", [{"threshold": 0.5}, {"gap": 2.0}, {"power": -1.0}, {"priority": "lifo"}])
 def test_a_setting_that_cannot_be_is_refused(setting: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(setting))):
-        load_policy("hops", setting)
+        load("hops", setting)
 
 
 @pytest.mark.parametrize("name", ["hops", "sia", "pollux"])
@@ -220,7 +220,7 @@ def test_a_quick_plan_asks_no_solver(name: str, monkeypatch: pytest.MonkeyPatch)
     seen = sight(
         [job(1, gpus=6), job(2, gpus=4)], {"n1": 8}, elastic={0: (2, 4, 6)}, declared_seconds=[9.0, 9.0]
     )
-    policy = load_policy(name, {})
+    policy = load(name, {})
     assert isinstance(policy, QuickPolicy)
     quick = policy.quick_plan(seen)
     assert objections(quick, seen) == ""
@@ -273,7 +273,7 @@ def test_who_runs_on_a_slow_server_moves_only_where_that_is_worth_more_than_to_s
 ) -> None:
     runs = job(1, gpus=4, state=JobState.RUNNING, start=NOW - 400, on={"n1": 4})
     seen = on_unlike_servers(sight([runs], over={1: {"n1": 4}}), n1=slow)
-    made = load_policy("hops", {}).plan(seen)
+    made = load("hops", {}).plan(seen)
     assert objections(made, seen) == ""
     assert verdicts(seen.snapshot, made)["1"] is (Verdict.REVOKE if where else Verdict.RENEW)
     assert [on for _, on in made.memory.get("moves", [])] == ([[["n2", 4]]] if where else [])
@@ -287,4 +287,4 @@ def test_a_gang_that_needs_several_servers_lies_on_unlike_ones_too() -> None:
 def test_a_gang_that_runs_on_unlike_servers_stays_there() -> None:
     runs = job(1, gpus=6, state=JobState.RUNNING, start=NOW - 400, on={"n1": 3, "n2": 3})
     seen = on_unlike_servers(sight([runs], {"n1": 4, "n2": 4}, over={1: {"n1": 3, "n2": 3}}), n1=0.5)
-    assert verdicts(seen.snapshot, load_policy("hops", {}).plan(seen))["1"] is Verdict.RENEW
+    assert verdicts(seen.snapshot, load("hops", {}).plan(seen))["1"] is Verdict.RENEW

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import JobState, Sizes, Told, Verdict
-from slurm_fair.policy import View, load_policy
+from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from tests.support.accounts import places, verdicts, view
 from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
@@ -38,7 +38,7 @@ def sight(
 
 
 def granted(name: str, seen: View, **settings: object) -> dict[str, dict[str, int]]:
-    made = load_policy(name, settings).plan(seen)
+    made = load(name, settings).plan(seen)
     assert objections(made, seen) == ""
     return places(seen.snapshot, made)
 
@@ -65,7 +65,7 @@ def test_pollux_takes_all_types_for_alike() -> None:
 def test_a_running_job_that_keeps_its_size_stays(name: str) -> None:
     jobs = [job(1, gpus=4, state=JobState.RUNNING, start=0, on={"n2": 4}), job(2, gpus=4)]
     seen = sight(jobs, {"n1": 4, "n2": 4}, over={1: {"n2": 4}})
-    made = load_policy(name, {}).plan(seen)
+    made = load(name, {}).plan(seen)
     assert verdicts(seen.snapshot, made) == {"1": Verdict.RENEW, "2": Verdict.GRANT}
     assert places(seen.snapshot, made) == {"2": {"n1": 4}}
 
@@ -73,9 +73,9 @@ def test_a_running_job_that_keeps_its_size_stays(name: str) -> None:
 def test_a_change_that_costs_more_than_it_gains_is_not_made() -> None:
     running = job(1, gpus=4, state=JobState.RUNNING, start=NOW - 100, submit=NOW - 100, on={"n1": 4})
     seen = sight([running], TYPES, rates=[[1.0, 1.2]], over={1: {"n1": 4}})
-    cheap = load_policy("sia", {"restart_seconds": 0.0}).plan(seen)
+    cheap = load("sia", {"restart_seconds": 0.0}).plan(seen)
     assert verdicts(seen.snapshot, cheap) == {"1": Verdict.REVOKE}
-    dear = load_policy("sia", {"restart_seconds": 30.0}).plan(seen)
+    dear = load("sia", {"restart_seconds": 30.0}).plan(seen)
     assert verdicts(seen.snapshot, dear) == {"1": Verdict.RENEW}
 
 

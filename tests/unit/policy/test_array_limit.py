@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import JobState, LeasePhase, Verdict
-from slurm_fair.policy import load_policy
+from slurm_fair.policy import load
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from tests.properties.test_policies import EVERY
 from tests.support.accounts import verdicts, view
@@ -35,7 +35,7 @@ def test_a_task_with_a_lease_counts_for_the_limit(first: JobSpec, held: LeaseSpe
     seen = view(snapshot(time=NOW, nodes={"n1": 8}, jobs=[first, task(1), task(2)]), leases(held))
     assert over_array_limit(seen, np.array([1, 2])).tolist() == [True, True]
     for name in EVERY:
-        said = verdicts(seen.snapshot, load_policy(name, {}).plan(seen))
+        said = verdicts(seen.snapshot, load(name, {}).plan(seen))
         assert Verdict.GRANT not in (said["7_1"], said["7_2"]), name
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.policy import load_policy, names, registry
+from slurm_fair.policy import load, names, registry
 from slurm_fair.policy.settings import Within, allowed, check_settings
 from tests.support.command_line import call
 from tests.support.simulated import arrival, simulated
@@ -91,7 +91,7 @@ def test_what_a_setting_cannot_be_is_refused_with_its_name_and_what_it_may_be(
     setting: Setting, value: object
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_policy(setting.policy, {setting.key: value})
+        load(setting.policy, {setting.key: value})
     said = str(caught.value)
     assert said.startswith(f"policy.{setting} = ")
     assert "\n" not in said

@@ -24,13 +24,13 @@ from slurm_fair.model.ids import label, pack
 from slurm_fair.policy import View, no_turn
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.profiling import Profiling, ended_with_turns, with_their_turns, with_turns
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair.policy.turns import Turn, TurnBook
 from tests.support.accounts import places, reasons, verdicts, view
 from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
 
 NOW = 100 * 86_400.0 + 5_000.0
-ASTRAEA = load_policy("astraea", {})
+ASTRAEA = load("astraea", {})
 BOUNDS = Profiling(gpus=4, seconds=60.0, gpu_hours=1.0, iterations=30, tries=2)
 NODES = {"a1": node(4, gpu_type="a100"), "v1": node(4, gpu_type="v100")}
 A, V = "a100", "v100"

@@ -12,21 +12,19 @@ import pytest
 
 from slurm_fair.errors import ConfigError, PolicyError, SlurmFairError
 from slurm_fair.model import Plan
-from slurm_fair.policy import Policy, View, load_policy, names, registry
+from slurm_fair.policy import Policy, View, load, names, registry
 from slurm_fair.policy.registry import in_full, load_recorded, settings_of
 from slurm_fair_plugins.astraea import Astraea
 
 
 def test_ours_is_found_like_anybody_elses() -> None:
     assert "astraea" in names()
-    assert load_policy("astraea", {}) == Astraea()
-    assert isinstance(load_policy("astraea", {}), Policy)
+    assert load("astraea", {}) == Astraea()
+    assert isinstance(load("astraea", {}), Policy)
 
 
 def test_settings_reach_the_fields() -> None:
-    policy = load_policy(
-        "astraea", {"new_jobs_first": False, "keep_long_renewed": 3, "choose_share": "demand"}
-    )
+    policy = load("astraea", {"new_jobs_first": False, "keep_long_renewed": 3, "choose_share": "demand"})
     assert policy == Astraea(new_jobs_first=False, keep_long_renewed=3, choose_share="demand")
 
 
@@ -49,7 +47,7 @@ def test_what_is_wrong_is_said_in_one_line(
     name: str, settings: dict[str, object], kind: type[SlurmFairError], says: str
 ) -> None:
     with pytest.raises(kind) as caught:
-        load_policy(name, settings)
+        load(name, settings)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -78,7 +76,7 @@ class _Entry:
 def test_a_broken_plugin_is_a_policy_error(monkeypatch: pytest.MonkeyPatch, loads: Any, says: str) -> None:
     monkeypatch.setattr(registry, "_found", lambda: {"own": _Entry("own", "site:Own", loads)})
     with pytest.raises(PolicyError, match=says):
-        load_policy("own", {})
+        load("own", {})
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Own:
 
 @pytest.mark.parametrize("name", names())
 def test_all_settings_of_a_policy_are_plain_and_make_it_again(name: str) -> None:
-    policy = load_policy(name, {})
+    policy = load(name, {})
     full = in_full(name, policy, {})
     assert tuple(full) == settings_of(name)
     assert load_recorded(name, json.loads(json.dumps(full))) == policy
@@ -107,7 +105,7 @@ def test_all_settings_of_a_policy_are_plain_and_make_it_again(name: str) -> None
 
 def test_given_settings_stand_among_all_of_them() -> None:
     given = {"swap_after": 2, "choose_share": "demand"}
-    full = in_full("astraea", load_policy("astraea", given), given)
+    full = in_full("astraea", load("astraea", given), given)
     assert len(full) == len(settings_of("astraea"))
     assert load_recorded("astraea", full) == Astraea(swap_after=2, choose_share="demand")
 
@@ -117,7 +115,7 @@ def test_defaults_that_cannot_be_given_are_left_out_and_what_is_given_stays_as_i
 ) -> None:
     monkeypatch.setattr(registry, "_found", lambda: {"own": _Entry("own", "site:Own", Own)})
     given = {"weights": {"b": 2.0, "a": 1.0}}
-    full = in_full("own", load_policy("own", given), given)
+    full = in_full("own", load("own", given), given)
     assert full == {"part": 0.5, **given}
     made: Any = load_recorded("own", full)
     assert (made.weights, made.part, made.most) == ((("a", 1.0), ("b", 2.0)), 0.5, None)
@@ -129,5 +127,5 @@ def test_a_setting_that_a_tick_does_not_name_is_as_it_was_before_its_default_cha
     monkeypatch.setattr(registry, "_UNNAMED", {"astraea": {"swap_after": 7.0}})
     assert load_recorded("astraea", {"early_starts": 1}) == Astraea(early_starts=1, swap_after=7)
     assert load_recorded("astraea", {"swap_after": 2}) == Astraea(swap_after=2)
-    assert load_policy("astraea", {}) == Astraea()
-    assert load_recorded("srtf", {}) == load_policy("srtf", {})
+    assert load("astraea", {}) == Astraea()
+    assert load_recorded("srtf", {}) == load("srtf", {})

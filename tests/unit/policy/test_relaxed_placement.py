@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.errors import ConfigError, InputError
 from slurm_fair.model import Verdict
-from slurm_fair.policy import Loss, Pools, Room, Shapes, load_policy, names, relaxed
+from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
 from slurm_fair.policy.registry import settings_of
 from slurm_fair.sim import Costs
 from slurm_fair.sim.world.speed import notes_on_speeds
@@ -86,7 +86,7 @@ def test_what_slurm_may_take_instead_is_given_to_nobody_else() -> None:
     # The gang may lie 3 + 1 or 2 + 2: the GPU that its place leaves on n2 is not sure.
     seen = snapshot(time=100.0, nodes={"n1": free(3), "n2": free(2)}, jobs=[job(1, gpus=4), job(2, submit=1)])
     for name in ("astraea", "las", "slurm"):
-        plan = load_policy(name, RELAXED).plan(view(seen, leases()))
+        plan = load(name, RELAXED).plan(view(seen, leases()))
         assert plan.verdict.tolist() == [Verdict.GRANT, Verdict.WAIT], name
         assert plan.places.gpus.tolist() == [3, 2], "all that it may come to have is promised to it"
 
@@ -99,7 +99,7 @@ def test_what_a_gang_of_a_fixed_split_leaves_on_its_nodes_is_given_to_others(
 ) -> None:
     gang = job(1, gpus=4, nodes=2, most_nodes=2, gpus_per_node=per_node)
     seen = snapshot(time=100.0, nodes={"n1": 4, "n2": 4}, jobs=[gang, job(2, gpus=2, submit=1)])
-    plan = load_policy(name, {"placement": placement}).plan(view(seen, leases()))
+    plan = load(name, {"placement": placement}).plan(view(seen, leases()))
     assert plan.verdict.tolist() == [Verdict.GRANT, Verdict.GRANT]
     assert np.bincount(plan.places.row, plan.places.gpus).tolist() == [4, 2]
 
@@ -107,8 +107,8 @@ def test_what_a_gang_of_a_fixed_split_leaves_on_its_nodes_is_given_to_others(
 @pytest.mark.parametrize("name", [name for name in names() if "placement" in settings_of(name)])
 def test_the_setting_is_known_to_every_policy_that_places(name: str) -> None:
     with pytest.raises(ConfigError, match="unknown placement 'relax'"):
-        load_policy(name, {"placement": "relax"}).plan(view(snapshot(), leases()))
-    assert load_policy(name, RELAXED)
+        load(name, {"placement": "relax"}).plan(view(snapshot(), leases()))
+    assert load(name, RELAXED)
 
 
 # -- what it costs ----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from slurm_fair.model.ids import label, parse_label
 from slurm_fair.model.reservation import reservations
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections
-from slurm_fair.policy.registry import load_policy
+from slurm_fair.policy.registry import load
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.reconcile import apply_plan
 from tests.support.accounts import Account, places, reasons, verdicts, view
@@ -20,8 +20,8 @@ from tests.support.builders import JobSpec, job, lease, leases, snapshot
 from tests.support.simulated import Rounds, arrival, simulated
 
 NOW, TERM = 10_000.0, 900.0
-ASTRAEA = load_policy("astraea", {})
-FIFO = load_policy("fifo", {})
+ASTRAEA = load("astraea", {})
+FIFO = load("fifo", {})
 
 
 def running(base: int, on: dict[str, int]) -> JobSpec:

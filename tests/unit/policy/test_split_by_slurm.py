@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import JobState, Verdict
-from slurm_fair.policy import load_policy
+from slurm_fair.policy import load
 from tests.support.accounts import view
 from tests.support.builders import job, lease, leases, snapshot
 
@@ -22,7 +22,7 @@ def test_a_gang_that_slurm_splits_is_promised_what_it_will_have(
     free = {f"n{number}": 4 for number in range(nodes)}
     left = 4 * nodes - gpus
     jobs = [job(1, gpus=gpus, nodes=nodes), *(job(number + 2, submit=1) for number in range(left))]
-    plan = load_policy(name, {}).plan(view(snapshot(time=100.0, nodes=free, jobs=jobs), leases()))
+    plan = load(name, {}).plan(view(snapshot(time=100.0, nodes=free, jobs=jobs), leases()))
     assert plan.verdict.tolist() == [Verdict.GRANT] * (left + 1), "what it leaves is given to others"
     assert plan.places.gpus[plan.places.row == 0].tolist() == place
 
@@ -31,7 +31,7 @@ def test_nobody_stops_for_a_gang_that_slurm_splits_so_that_it_fits() -> None:
     # Half of it does not fit on n1, but what is free there and on n2 is enough.
     running = job(2, gpus=2, state=JobState.RUNNING, start=1, on={"n1": 2})
     seen = snapshot(time=100.0, nodes={"n1": 4, "n2": 4}, jobs=[job(1, gpus=6, nodes=2), running])
-    plan = load_policy("astraea", {}).plan(view(seen, leases(lease(2, {"n1": 2}, end=90.0))))
+    plan = load("astraea", {}).plan(view(seen, leases(lease(2, {"n1": 2}, end=90.0))))
     assert plan.verdict.tolist() == [Verdict.GRANT, Verdict.RENEW]
     assert plan.places.gpus.tolist() == [2, 4]
 
@@ -44,5 +44,5 @@ def test_nobody_stops_for_a_part_that_another_node_has(name: str, full: str, sha
     small = job(3, gpus=1, state=JobState.RUNNING, start=1, on={shared: 1})
     seen = snapshot(time=100.0, nodes={full: 8, shared: 4}, jobs=[job(1, gpus=8, nodes=2), large, small])
     held = leases(lease(2, {full: 8}, end=90.0), lease(3, {shared: 1}, end=90.0))
-    plan = load_policy(name, {}).plan(view(seen, held))
+    plan = load(name, {}).plan(view(seen, held))
     assert [Verdict(each).name for each in plan.verdict] == ["GRANT", "REVOKE", "RENEW"]

@@ -148,7 +148,7 @@ def test_no_policy_promises_nodes_whose_cpus_or_memory_others_have(
     policy: str, asks: Row, others: Row
 ) -> None:
     """Else the promise would be made and taken back at every look."""
-    bench, told = TickBench(policy=registry.load_policy(policy, {}), terms=TERMS), []
+    bench, told = TickBench(policy=registry.load(policy, {}), terms=TERMS), []
     waits = gated(1, gpus=8, submit=BEGAN, **asks)
     for _ in range(60):
         told += promises(see(bench, waits, after=20, **others))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import PolicyError, SlurmFairError
-from slurm_fair.policy import load_policy
+from slurm_fair.policy import load
 from slurm_fair.sim import rules_for
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.trial import stages
@@ -97,7 +97,7 @@ def test_a_policy_that_cannot_be_loaded_is_one_line_that_names_the_place(
     (tmp_path / "own_policy.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     with strange.entry("mine", "own_policy:Own"), pytest.raises(PolicyError) as caught:
-        load_policy("mine", {})
+        load("mine", {})
     sys.modules.pop("own_policy", None)
     said = str(caught.value)
     assert "\n" not in said
@@ -108,5 +108,5 @@ def test_a_policy_that_cannot_be_loaded_is_one_line_that_names_the_place(
 
 def test_a_class_that_is_not_there_is_told_without_a_place(tmp_path: Path) -> None:
     with strange.entry("mine", "slurm_fair_plugins.fifo:Fofi"), pytest.raises(PolicyError) as caught:
-        load_policy("mine", {})
+        load("mine", {})
     assert str(caught.value).startswith("policy 'mine' cannot be loaded from slurm_fair_plugins.fifo:Fofi: ")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import LeaseTerms, Standing
-from slurm_fair.policy import load_policy
+from slurm_fair.policy import load
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, Stopwatch, tick
 from tests.properties.test_policies import EVERY
@@ -25,7 +25,7 @@ def most_held(policy: str, *, checkpoints: bool, time_limit: float = np.inf) -> 
                 gpus=4, seconds=50_000.0, tenant=tenant, checkpoints=saves, time_limit=limit, declared=9_000.0
             )
             scene.hands.submit(job)
-    rules, most = Rules(policy, load_policy(policy, {}), {}, TERMS), {"a": 0, "b": 0}
+    rules, most = Rules(policy, load(policy, {}), {}, TERMS), {"a": 0, "b": 0}
     for at in range(0, 5400, 60):
         scene.at(at)
         standing = tick(scene.cluster, scene.clock, kept, rules, standing, Stopwatch(lambda: 0.0)).standing
