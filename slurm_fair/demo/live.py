@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from slurm_fair.demo.picture import Picture
+from slurm_fair.demo.picture import Phase, Picture
 from slurm_fair.demo.scenario import DemoScenario, Scheduler
 
 FREE = "."
@@ -118,7 +118,7 @@ def _cells(stage: Act, tenant: str) -> Iterator[str]:
 
 def _where(stage: Act) -> str:
     picture = stage.picture
-    if picture.phase != "playing":
+    if picture.phase is not Phase.PLAYING:
         return picture.phase
     return f"{picture.seconds:.0f} s, {picture.done}/{len(stage.scenario.jobs)} jobs done"
 

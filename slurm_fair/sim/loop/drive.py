@@ -134,7 +134,7 @@ class Simulation:
         done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
         if Verb.REQUEUE in done:
             return self._at_once(now)
-        if Verb.OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
+        if Verb.OPEN in done and self.scenario.in_gavel_rounds and self._others_follow(record, done):
             return self._at_once(now)  # and not a whole round later
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()

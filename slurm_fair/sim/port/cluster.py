@@ -37,8 +37,8 @@ class VirtualCluster:
         manners: Manners | None = None,
     ) -> None:
         self.scenario, self.population, self.clock = scenario, population, clock
-        gavel = scenario.rounds == "gavel"
-        self.life = Life(scenario, population, manners or Manners(), clock.now(), term if gavel else 0.0)
+        round_seconds = term if scenario.in_gavel_rounds else 0.0
+        self.life = Life(scenario, population, manners or Manners(), clock.now(), round_seconds)
         self.jobs, self.floor, self.tally = population.jobs, self.life.floor, self.life.tally
         self._roster = Roster(population.jobs)
         if scenario.whole_seconds:
