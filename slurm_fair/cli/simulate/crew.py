@@ -31,7 +31,7 @@ Work = Callable[[_Order, Beat], _Result]  # a function of a module: processes fi
 
 
 class _Word(Enum):
-    """What a process says through its pipe."""
+    """The words of a process, through its pipe."""
 
     BEAT = auto()
     FAILED = auto()
