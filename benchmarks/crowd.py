@@ -101,7 +101,7 @@ class Bench:
     lab: Lab
     config: Config
     slurmctld: int  # its process
-    told: bool = False  # print each tick that acts
+    prints: bool = False  # print each tick that acts
     ticks: list[TickFigures] = field(default_factory=list)
 
     def run(self, seconds: float) -> None:
@@ -118,7 +118,7 @@ class Bench:
             done = tick(cluster, clock, journal, rules, standing, Stopwatch(time.monotonic))
             wall, standing = clock.now() - began, done.standing
             self.ticks.append(_figures(done, began, wall, Cpu.now(self.slurmctld).since(before)))
-            if self.told and self.ticks[-1].acts:
+            if self.prints and self.ticks[-1].acts:
                 print(self.ticks[-1], flush=True)
             record = done.record
             breath = 2 * (look_seconds(record, wall) if record else wall)

@@ -146,8 +146,8 @@ def samples(rows: Rows, name: str, gpu_type: str, each_batch_alone: bool = False
 
 def knowing(rows: Rows, name: str, gpu_type: str, links: Links, each_batch_alone: bool) -> Estimator:
     """The estimator once it has learned these rows."""
-    told = samples(rows, name, gpu_type, each_batch_alone)
-    return estimator(learned(Known(), told, 0.0, KEEPING), links, 0.0, KEEPING)
+    measured = samples(rows, name, gpu_type, each_batch_alone)
+    return estimator(learned(Known(), measured, 0.0, KEEPING), links, 0.0, KEEPING)
 
 
 def links_by_others(table: dict[tuple[str, str], Rows], name: str, gpu_type: str) -> Links:
@@ -180,13 +180,13 @@ def errors(rows: Rows, name: str, gpu_type: str, design: str, links: Links) -> E
     each_alone = design == "each alone"
     asked = knowing(rows.take(used), name, gpu_type, links, each_alone)
     others = rows.take(rest)
-    told = samples(others, name, gpu_type, each_alone)
+    measured = samples(others, name, gpu_type, each_alone)
     any_node = np.full(len(others.step), ANY_NODE)
     answer = predicted(
         asked,
         JobShapes(
-            told.job_class, told.gpu_type, others.gpus, others.nodes, others.most, others.batch, any_node,
-            told.classes, told.gpu_types,
+            measured.job_class, measured.gpu_type, others.gpus, others.nodes, others.most, others.batch, any_node,
+            measured.classes, measured.gpu_types,
         ),
     )  # fmt: skip
     step = others.gpus * others.batch / answer.rate

@@ -64,6 +64,6 @@ def compared(real: Sequence[Numbers], simulated: Sequence[Numbers]) -> list[Comp
     ]
 
 
-def spread(values: Sequence[float]) -> float:
+def deviation(values: Sequence[float]) -> float:
     """The standard deviation; 0 where there is one value."""
     return stdev(values) if len(values) > 1 else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchmarks.fidelity_compare import SAME_RUN, Compared, Numbers, apart, near, spread
+from benchmarks.fidelity_compare import SAME_RUN, Compared, Numbers, apart, deviation, near
 from benchmarks.fidelity_recording import Measured
 from benchmarks.fidelity_stage import Way
 
@@ -134,7 +134,7 @@ def _named(name: str) -> str:
 
 
 def _mean(values: Sequence[float], digits: int) -> str:
-    return f"{fmean(values):.{digits}f} ± {spread(values):.{digits}f}"
+    return f"{fmean(values):.{digits}f} ± {deviation(values):.{digits}f}"
 
 
 def percent(part: float) -> str:

@@ -94,10 +94,10 @@ class RealRun:
         for _, tenant, gpus, start, end in said["runs"]:
             billed[tenant] += gpus * (end - start)
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
-        told, runs = read_log(folder / "slurmctld.log"), _runs(said["runs"])
-        _to_the_second(told, runs)
+        logged, runs = read_log(folder / "slurmctld.log"), _runs(said["runs"])
+        _to_the_second(logged, runs)
         return cls(
-            Way(**said["way"]), said["began"], jobs, looks, grants, happened, told, runs,
+            Way(**said["way"]), said["began"], jobs, looks, grants, happened, logged, runs,
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
         )  # fmt: skip
 
@@ -172,7 +172,7 @@ def _to_the_second(
     """Move instants that the log tells late into the second that accounting has."""
     for key, of_job in runs.items():
         pairs = zip(logged["started"][key], of_job, strict=True)
-        logged["started"][key] = [_within(told, second) for told, (second, _) in pairs]
+        logged["started"][key] = [_within(late, second) for late, (second, _) in pairs]
         logged["ended"][key] = [_within(logged["ended"][key][-1], of_job[-1][1])]
 
 

@@ -22,7 +22,7 @@ from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.store import open_reader
 
 _LOOK_SECONDS = 2.0  # between two questions whether all jobs have ended
-_SETTLED_SECONDS = 20.0  # until accounting knows of the last end
+_ACCOUNTED_SECONDS = 20.0  # until accounting knows of the last end
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Stage:
 
 def _billed(lab: Lab, began: float, jobs: int) -> list[list[object]]:
     """Tenant, GPUs, start and end of each run, from sacct."""
-    history, deadline = SlurmHistory(Commands(lab.conf)), time.monotonic() + _SETTLED_SECONDS
+    history, deadline = SlurmHistory(Commands(lab.conf)), time.monotonic() + _ACCOUNTED_SECONDS
     while True:
         runs = history.runs(began - 5, time.time(), ())
         if not isinstance(runs, Blind) and len(set(runs.key.tolist())) == jobs and (runs.end > 0).all():

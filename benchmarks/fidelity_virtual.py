@@ -19,7 +19,7 @@ from slurm_fair.model import EventKind, Standing, TickRecord
 from slurm_fair.ports import Want
 from slurm_fair.sim import Costs, Scenario, Simulation, SimulationResult, rules_for, simulate
 from slurm_fair.sim.loop.drive import Looks
-from slurm_fair.sim.loop.ledger_batches import plain
+from slurm_fair.sim.loop.ledger_batches import plain_ledger
 from slurm_fair.sim.loop.paces import DaemonsLooks, RecordedLooks
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.repeat import shaken
@@ -147,6 +147,6 @@ class Settling:
         if simulation.clock.now() in self.after:
             if simulation.batches is not None:
                 simulation.batches.tell_all()
-            ledger = plain(standing.ledger)
+            ledger = plain_ledger(standing.ledger)
             settled, _ = settle(ledger, books.table(books.ended), ledger.time)
             simulation.standing = standing._replace(ledger=settled, amended=True)

@@ -20,13 +20,13 @@ def progress_columns(snapshot: Snapshot) -> dict[str, list[Any]]:
     """The report of each job, how much of it is left, and the class by which its speed is known."""
     rows, told, speeds = len(snapshot.jobs), snapshot.told, snapshot.speeds
     left = [None] * rows if told is None else known(told.left_seconds)
-    spread = [None] * rows if told is None else known(told.left_spread)
+    deviation = [None] * rows if told is None else known(told.left_spread)
     classes = [""] * rows if speeds is None else [*speeds.classes, ""]
     number = range(rows) if speeds is None else speeds.job_class.tolist()
     return {
         "reported": _reports(snapshot.reported, snapshot),
         "left_seconds": left,
-        "left_spread": spread,
+        "left_spread": deviation,
         "job_class": [classes[at] for at in number],
     }
 

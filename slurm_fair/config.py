@@ -248,7 +248,7 @@ _MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that 
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
 
-def load(path: Path) -> Config:
+def load_config(path: Path) -> Config:
     """The configuration in a file; every mistake is one ConfigError that names the key and the cure."""
     try:
         text = _content(path)

@@ -229,7 +229,7 @@ def _choices(name: str) -> tuple[str, ...]:
     return tuple(CHOICES.get(name, _POLICY_CHOICES.get(name, ())))
 
 
-def page() -> str:
+def config_page() -> str:
     lines = [_PAGE_HEAD.rstrip()]
     now = ""
     for section, key, default in keys():
@@ -273,4 +273,4 @@ starts (exit code 2).
 """
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(config_page(), end="")

@@ -75,11 +75,11 @@ class TickLog:
         log.debug("tick %d: verdicts %s, seconds %s", record.number, counts, seconds)
         for outcome in record.outcomes:
             if outcome.result is Result.DONE:
-                log.info("%s", in_words(outcome))
+                log.info("%s", act_line(outcome))
             elif outcome.detail == NOT_ACTING:
-                log.debug("%s", in_words(outcome))
+                log.debug("%s", act_line(outcome))
             elif outcome.action.verb is not Verb.FREE:  # of those the cluster says why
-                self._once(record.time, in_words(outcome))
+                self._once(record.time, act_line(outcome))
         for note in (record.plan.note, record.plan.fault, record.guard):
             if note:
                 self._once(record.time, note)
@@ -91,7 +91,7 @@ class TickLog:
             log.warning("%s", text)
 
 
-def in_words(outcome: Outcome) -> str:
+def act_line(outcome: Outcome) -> str:
     """An act and what came of it, in one line."""
     action = outcome.action
     return f"{action.verb.value} {label(action.key)}: {outcome.result.value} {outcome.detail}".strip()

@@ -49,7 +49,7 @@ class Estimates:
             self._open[key] = start, user
             self._open_of[user] += 1
 
-    def _settled(self, key: int) -> tuple[float, str] | None:
+    def _taken_out(self, key: int) -> tuple[float, str] | None:
         """Takes out the estimate of a job that starts no more."""
         said = self._open.pop(key, None)
         if said is not None:
@@ -73,11 +73,11 @@ class Estimates:
         """Settle the estimates of jobs that started, or will not start any more."""
         for event in events:
             if event.kind == EventKind.STARTED:
-                said = self._settled(event.key)
+                said = self._taken_out(event.key)
                 if said is not None:
                     self._off(_Error(event.time, event.time - said[0], said[1]))
             elif event.kind == EventKind.FINISHED:
-                self._settled(event.key)
+                self._taken_out(event.key)
 
     def summary(self, now: float) -> dict[str, Any]:
         """Errors of the last day's estimates; empty where no job with an estimate has started."""

@@ -56,7 +56,7 @@ def files(wishes: InitChoices) -> tuple[File, ...]:
     return (
         File("config", wishes.config_path, commented_file(wishes.given, wishes.partitions)),
         File("plugin", wishes.plugin_dir / "slurm_fair_gate.lua", source("slurm_fair_gate.lua")),
-        File("plugin", wishes.plugin_dir / HOOK, hook(wishes.config)),
+        File("plugin", wishes.plugin_dir / HOOK, hook_text(wishes.config)),
         *(File("units", UNITS / name, unit(name, wishes)) for name in _UNIT_NAMES),
         File("plugin", wishes.plugin_dir / WAKE, wake_script(wishes.config), 0o755),
     )
@@ -71,7 +71,7 @@ def source(name: str) -> str:
     return (SOURCES / name).read_text()
 
 
-def hook(config: Config) -> str:
+def hook_text(config: Config) -> str:
     """job_submit.lua with this site's settings in it."""
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
     settings = {
@@ -108,13 +108,13 @@ def unit(name: str, wishes: InitChoices) -> str:
         "@STATE@": _state(wishes.config),
         "@PUBLISHED@": _published(wishes.config),
         "@ENVIRONMENT@": _environment(wishes.slurm_conf),
-        "@SECONDS@": str(look_seconds(wishes.config)),
+        "@SECONDS@": str(deadman_seconds(wishes.config)),
     }
     text = source(f"systemd/{name}.in")
     return _filled(text, {word: value for word, value in words.items() if word in text})
 
 
-def look_seconds(config: Config) -> int:
+def deadman_seconds(config: Config) -> int:
     """Seconds between looks of the dead-man, to free jobs within a lease of the daemon's last sign of life."""
     return max(1, min(60, int(config.lease.term / 10)))
 

@@ -55,7 +55,7 @@ from slurm_fair.reconcile import (
     taken_back,
 )
 from slurm_fair.reconcile.clock import without_the_future
-from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.reconcile.events import GATE_WAS_OPENED, job_event, lease_event
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.retries import (
@@ -67,7 +67,7 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 
-_TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
+_EVENT_OF = {Verb.OPEN: EventKind.OPENED, Verb.ASK: EventKind.ASKED, Verb.REQUEUE: EventKind.REQUEUED}
 _NO_TURNS = ": this look goes without its turns"
 
 
@@ -209,7 +209,7 @@ def prepare(
     leases, followed, job_of_lease = follow(
         standing.leases, snapshot, rules.terms, tell_ends=Want.LEASE_EVENTS in wants
     )
-    failed = [e for e in followed if e.kind == EventKind.TAKEN_BACK and e.detail[EventKind.OPENED]]
+    failed = [e for e in followed if e.kind == EventKind.TAKEN_BACK and e.detail[GATE_WAS_OPENED]]
     standing = standing._replace(
         ledger=ledger,
         leases=leases,
@@ -400,21 +400,15 @@ def _asked(
     outcomes: Iterable[Outcome], ready: Prepared, asked_for: Mapping[int, tuple[int, ...]]
 ) -> list[Event]:
     """An event for each gate that was opened, each job asked to checkpoint and each requeued one."""
-    done = [o.action for o in outcomes if o.result is Result.DONE and o.action.verb in _TOLD]
+    done = [o.action for o in outcomes if o.result is Result.DONE and o.action.verb in _EVENT_OF]
     if not done:
         return []
     snapshot, events = ready.snapshot, []
     rows = find(snapshot.jobs.key, np.array([action.key for action in done], dtype=np.int64))
     for action, row in zip(done, rows.tolist(), strict=True):
-        kind = (
-            EventKind.OPENED
-            if action.verb is Verb.OPEN
-            else EventKind.ASKED
-            if action.verb is Verb.ASK
-            else EventKind.REQUEUED
-        )
+        kind = _EVENT_OF[action.verb]
         detail: dict[str, object] = {"why": action.why, "nodes": list(action.nodes)}
-        if kind == EventKind.ASKED:
+        if kind is EventKind.ASKED:
             detail["for"] = [label(key) for key in asked_for.get(action.key, ())]
         events.append(job_event(snapshot.time, kind, snapshot, row, **detail))
     return events

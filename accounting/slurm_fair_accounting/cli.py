@@ -14,7 +14,7 @@ from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
 from slurm_fair_accounting.drawing.page_file import claimed
-from slurm_fair_accounting.drawing.report_page import page_of
+from slurm_fair_accounting.drawing.report_page import report_page
 from slurm_fair_accounting.reports.registry import REPORTS, Make
 from slurm_fair_accounting.source.event_file import EventFile, read_events
 from slurm_fair_accounting.source.export import export_lines
@@ -132,7 +132,7 @@ def _report_command(
                 if user or not report.rows:
                     refuse_unknown(journal, tenant, user)
             if write is not None:
-                write(page_of(report))
+                write(report_page(report))
         if not report.rows:
             _say_nobody(tenant, user)
         click.echo(_written(report, form, not noheader), nl=False)

@@ -23,7 +23,7 @@ def safe(text: object) -> str:
     return "".join(char if char.isprintable() else "?" for char in str(text))[:_MOST_TEXT]
 
 
-def duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration as Slurm prints it: [D-]HH:MM:SS."""
     whole = round(seconds)
     sign, whole = ("-", -whole) if whole < 0 else ("", whole)
@@ -32,7 +32,7 @@ def duration(seconds: float) -> str:
     return f"{sign}{days}-{clock}" if days else sign + clock
 
 
-def instant(time: float) -> str:
+def instant_text(time: float) -> str:
     """An instant as Slurm prints it, in the local time zone."""
     return datetime.fromtimestamp(time).isoformat(timespec="seconds")
 
@@ -46,8 +46,8 @@ _WRITERS: dict[Kind, Callable[[Any], str]] = {
     Kind.TEXT: safe,
     Kind.COUNT: lambda value: str(int(value)),
     Kind.GPU_HOURS: lambda value: f"{value / 3600:.2f}",
-    Kind.SECONDS: duration,
-    Kind.INSTANT: instant,
+    Kind.SECONDS: duration_text,
+    Kind.INSTANT: instant_text,
     Kind.DAY: day,
     Kind.RATIO: lambda value: f"{value:.3f}",
 }
@@ -58,7 +58,7 @@ def cell(value: Any, kind: Kind) -> str:
     return NOTHING if value is None or value == "" else _WRITERS[kind](value)
 
 
-def cells(report: Report, most: int | None = None, wide: bool = True) -> list[list[str]]:
+def cell_texts(report: Report, most: int | None = None, wide: bool = True) -> list[list[str]]:
     """All values as a person reads them, of at most so many rows and the total; not wide = those of a terminal."""
     columns = [column for column in report.columns if wide or not column.wide]
     rows = (*report.rows[:most], *report.lines[len(report.rows) :])
@@ -67,7 +67,7 @@ def cells(report: Report, most: int | None = None, wide: bool = True) -> list[li
 
 def table(report: Report, header: bool = True) -> str:
     """Aligned columns under their titles, with the exact period above."""
-    body = cells(report, wide=False)
+    body = cell_texts(report, wide=False)
     columns = [column for column in report.columns if not column.wide]
     titles = [column.title for column in columns]
     widths = [max(map(len, texts)) for texts in zip(titles, *body, strict=True)]
@@ -98,13 +98,13 @@ def about(report: Report) -> list[str]:
 
 
 def _span(period: Period) -> str:
-    return f"{instant(period.start)} to {instant(period.end)} ({duration(period.seconds)})"
+    return f"{instant_text(period.start)} to {instant_text(period.end)} ({duration_text(period.seconds)})"
 
 
 def parsable(report: Report, header: bool = True) -> str:
     """`|` between the values and none at the end, like sacct -P."""
     titles = [[column.title for column in report.columns]] if header else []
-    lines = ["|".join(text.replace("|", "?") for text in line) for line in [*titles, *cells(report)]]
+    lines = ["|".join(text.replace("|", "?") for text in line) for line in [*titles, *cell_texts(report)]]
     return "".join(f"{line}\n" for line in lines)
 
 

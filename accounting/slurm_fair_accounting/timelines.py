@@ -139,7 +139,7 @@ _TELLERS: dict[str, Callable[[Story, Event], None]] = {
 }
 
 
-def tell(events: Iterable[Event]) -> list[Story]:
+def stories_of(events: Iterable[Event]) -> list[Story]:
     """The stories in events that come in the order of time."""
     stories: list[Story] = []
     current: dict[int, Story] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -61,7 +62,14 @@ TOO_LATE = "it can no longer make its deadline, so it waits its turn"
 
 _BETWEEN_EQUALS = "what its tenant has had by its weight"
 
-URGENT, NEW, KEPT, OTHER = range(4)  # order of preference inside a tenant (section 5.2.1)
+
+class Preference(IntEnum):
+    """The order of preference inside a tenant (section 5.2.1)."""
+
+    URGENT = 0
+    NEW = 1
+    KEPT = 2
+    OTHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ class Round:
         return Pools.of(self.view.snapshot)
 
     @once
-    def settled(self) -> Ints:
+    def uncontested(self) -> Ints:
         """Rows whose lease is over and renewed whatever the others are owed."""
         view = self.view
         return (view.pinned_down | view.stranded).nonzero()[0] if view.over.size else view.over
@@ -133,9 +141,9 @@ class Round:
         runs = np.zeros(len(rows), dtype=bool)
         if view.over.size:
             contested = view.expired
-            if self.settled.size:
+            if self.uncontested.size:
                 contested = contested.copy()
-                contested[self.settled] = False
+                contested[self.uncontested] = False
             rows = (view.waiting | contested).nonzero()[0]
             runs = contested[rows]
         numbers, asking = _numbered(runs)
@@ -191,21 +199,21 @@ class Round:
         """The keys by which a tenant's own jobs are ordered: whether it prefers them, their need, their age."""
         accounts, need, deadlines = self.accounts, self._need, self.deadlines
         preference = np.empty(len(need), dtype=np.int64)
-        preference.fill(OTHER)
+        preference.fill(Preference.OTHER)
         longest = self.settings.keep_long_renewed
         if longest > 0:
-            preference[self.view.renewals[accounts.rows] >= longest] = KEPT
+            preference[self.view.renewals[accounts.rows] >= longest] = Preference.KEPT
         if self.settings.new_jobs_first:
-            preference[accounts.never_ran()] = NEW
+            preference[accounts.never_ran()] = Preference.NEW
         if deadlines is not None:
-            preference[deadlines.urgent] = URGENT
+            preference[deadlines.urgent] = Preference.URGENT
             need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
         return preference, need, accounts.first_submit()
 
     @once
     def order(self) -> Ints:
         """Phase 1: the candidates as they are picked."""
-        return self._picks(self._own_order[0], self.settled)
+        return self._picks(self._own_order[0], self.uncontested)
 
     @once
     def walk_order(self) -> Ints:
@@ -292,7 +300,7 @@ class Round:
         if len(left) < 2:
             return left
         served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
-        return self._picks(left, self.settled, candidates.rows[served])
+        return self._picks(left, self.uncontested, candidates.rows[served])
 
     @once
     def rank(self) -> Ints:
@@ -301,11 +309,11 @@ class Round:
 
     @once
     def score(self) -> Floats:
-        """The rho of the candidates, and of those whose renewal was settled before."""
+        """The rho of the candidates, and of those whose renewal nobody contests."""
         score = np.full(len(self.view.waiting), np.nan)
         score[self.candidates.rows] = self.rho
-        if len(self.settled):
-            score[self.settled] = Accounts.of(self.view, self.settled).rho()
+        if len(self.uncontested):
+            score[self.uncontested] = Accounts.of(self.view, self.uncontested).rho()
         return score
 
     def say(self, sheet: Draft) -> Placement:

@@ -46,7 +46,7 @@ class Configurations(Columns):
         return same
 
 
-def plain(view: View, rows: Ints) -> Bools:
+def freely_placed(view: View, rows: Ints) -> Bools:
     """Jobs whose places may be chosen freely: all on one node, or split as Slurm likes; others have one shape."""
     jobs, snapshot = view.snapshot.jobs, view.snapshot
     each, named = jobs.gpus_per_node[rows], np.union1d(snapshot.wanted.row, snapshot.barred.row)

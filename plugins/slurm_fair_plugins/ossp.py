@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.solve import Table, makespan, whole_makespan
+from slurm_fair.solve import Table, least_makespan, whole_makespan
 from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
 
@@ -34,7 +34,7 @@ class Ossp(InRounds):
 
 def _shared(crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
     limit = limit_of(crowd.view)
-    shares = makespan(crowd.rate, crowd.gang, crowd.capacity, crowd.left, limit_seconds=limit)
+    shares = least_makespan(crowd.rate, crowd.gang, crowd.capacity, crowd.left, limit_seconds=limit)
     return shares.fraction, {}
 
 

@@ -19,7 +19,7 @@ from slurm_fair_plugins.configurations import (
     Configurations,
     Shape,
     configurations,
-    plain,
+    freely_placed,
     shapes_now,
 )
 
@@ -84,12 +84,12 @@ class _Choice:
         view, offer = self.view, self.offer
         first = view.due_gangs[offer.undecided[view.due_gangs] & view.waiting[view.due_gangs]]
         offer.lay(first)
-        fixed = self.rows[self._open() & ~plain(view, self.rows)]
+        fixed = self.rows[self._open() & ~freely_placed(view, self.rows)]
         offer.lay(fixed[view.waiting[fixed]])
-        self._choose(self.rows[self._open() & plain(view, self.rows)])
+        self._choose(self.rows[self._open() & freely_placed(view, self.rows)])
         by_score = np.argsort(-np.nan_to_num(self.score[self.rows], nan=-np.inf), kind="stable")
         order = self.rows[by_score]
-        offer.settle(order)
+        offer.stop_contested(order)
         offer.lay(order[self._open()[by_score] & view.waiting[order]])
         return offer.finish(order, score=self.score, words=WORDS)
 

@@ -131,7 +131,7 @@ def append(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def count(
+def count_up(
     counter: Counter, steps: int, step_seconds: float, checkpoint_every: int, last_store: bool = False
 ) -> None:
     """Advance to the last step, saving now and then and whenever the GPUs are wanted back."""
@@ -182,7 +182,7 @@ def main() -> int:
     where = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     append(directory / "starts.log", f"{lease.CURRENT.restart} {where} {time.time():.3f} {counter.step}")
     (directory / "steps.log").touch()
-    count(counter, given.steps, given.step_seconds, given.checkpoint_every, given.last_store)
+    count_up(counter, given.steps, given.step_seconds, given.checkpoint_every, given.last_store)
     write_result(counter)
     return 0
 

@@ -28,7 +28,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     concat: Callable[[Iterable[str]], str] = staticmethod(lambda parts: Ready("".join(parts)))
 
 
-def search_path(environ: Mapping[str, str]) -> tuple[Path, Path]:
+def template_folders(environ: Mapping[str, str]) -> tuple[Path, Path]:
     """The user's and the site's folder, in this order."""
     home = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
     return Path(home) / "slurm-fair" / "templates", SITE
@@ -100,7 +100,7 @@ def _fill(
         "reports": options.reports,
         "report_seconds": max(options.gate_seconds // 2, _REPORT_SECONDS),  # the gate is two leases long
     }
-    folders = search_path(os.environ) if search is None else search
+    folders = template_folders(os.environ) if search is None else search
     try:
         return str(_environment(folders).get_template(name + SUFFIX).render(values))
     except jinja2.TemplateNotFound as error:

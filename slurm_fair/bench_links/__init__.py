@@ -3,7 +3,7 @@
 from slurm_fair.bench_links.by_sockets import PretendedRanks
 from slurm_fair.bench_links.by_torch import NO_TORCH, joined
 from slurm_fair.bench_links.fit import Rates, Timing, rates_of
-from slurm_fair.bench_links.groups import Place, Ranks, groups_of, measured
+from slurm_fair.bench_links.groups import Place, Ranks, rank_groups, timed_groups
 
 __all__ = [
     "NO_TORCH",
@@ -12,8 +12,8 @@ __all__ = [
     "Ranks",
     "Rates",
     "Timing",
-    "groups_of",
     "joined",
-    "measured",
+    "rank_groups",
     "rates_of",
+    "timed_groups",
 ]

@@ -42,16 +42,16 @@ def rates_of(timings: Sequence[Timing]) -> Rates:
     """The rates that are nearest to these times, each off by its own part; no link takes less than no time."""
     shape = np.array([(one.gpus, one.nodes, one.most) for one in timings], dtype=np.float64).T
     factors = link_factors(*shape)
-    told = [link for link in range(len(RATES)) if factors[:, link].any()]
-    if _HOST in told and int(((shape[1] > 1) & (shape[2] > 1)).sum()) < _FOR_HOST:
-        told.remove(_HOST)
-    if _BUS in told and len(np.unique(shape[2])) < 2 + (_NET not in told):
-        told.remove(_BUS)
+    used = [link for link in range(len(RATES)) if factors[:, link].any()]
+    if _HOST in used and int(((shape[1] > 1) & (shape[2] > 1)).sum()) < _FOR_HOST:
+        used.remove(_HOST)
+    if _BUS in used and len(np.unique(shape[2])) < 2 + (_NET not in used):
+        used.remove(_BUS)
     seconds = np.array([one.seconds for one in timings])
-    of_link, off = _nearest(factors[:, told] / seconds[:, None])
+    of_link, off = _nearest(factors[:, used] / seconds[:, None])
     rates = np.full(len(RATES), np.nan)
     with np.errstate(divide="ignore"):
-        rates[told] = 1.0 / of_link
+        rates[used] = 1.0 / of_link
     link, net, bus, host = rates.tolist()
     return Rates(link, net, bus, host, off)
 

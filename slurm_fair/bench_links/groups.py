@@ -37,7 +37,7 @@ class Ranks(Protocol):
         ...
 
 
-def groups_of(places: Sequence[Place]) -> list[tuple[int, ...]]:
+def rank_groups(places: Sequence[Place]) -> list[tuple[int, ...]]:
     """The ranks of each group: 2, 4, ... GPUs of the largest node; then 1, 2, ... of each of 2, 4, ... nodes."""
     numbers = sorted({one.node for one in places})
     nodes = [[one.rank for one in places if one.node == node] for node in numbers]
@@ -58,13 +58,13 @@ def _doubling(first: int, last: int) -> list[int]:
     return [*found, last] if last and (found or first == last) else []
 
 
-def measured(
+def timed_groups(
     ranks: Ranks, sizes: tuple[int, int], times: int, tell: Callable[[str], None] = lambda _: None
 ) -> list[Timing]:
     """The time of each group, by the median of so many all-reduces of two sizes; nothing of groups beside us."""
     found = []
     node_of = {one.rank: one.node for one in ranks.places}
-    for members in groups_of(ranks.places):
+    for members in rank_groups(ranks.places):
         took = [ranks.seconds(members, parameters, times) for parameters in sizes]
         if any(seconds is None for seconds in took):
             continue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slurm_fair.cli.outlet import readers_may_leave
-from slurm_fair.config import DEFAULT_PATH, Config, load
+from slurm_fair.config import DEFAULT_PATH, Config, load_config
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.state_folder import Places
 from slurm_fair.suggest import did_you_mean
@@ -63,7 +63,7 @@ def find_config(given: str | None) -> Path | None:
 def open_site(given: str | None) -> Site:
     """The site of a command; without any file the built-in defaults hold."""
     path = find_config(given)
-    config = load(path) if path else Config()
+    config = load_config(path) if path else Config()
     return Site(config, Places(Path(config.storage.dir)))
 
 
@@ -75,7 +75,7 @@ def site_of(context: click.Context) -> Site:
     return found.obj
 
 
-def one_line(problem: SlurmFairError) -> int:
+def complain(problem: SlurmFairError) -> int:
     """Say what is wrong on standard error and give the exit code."""
     words = " ".join(str(problem).split())
     click.echo(f"slurm-fair: {words}", err=True)
@@ -130,7 +130,7 @@ def _code_of(run: Callable[[], Any]) -> int:
     try:
         result = run()
     except SlurmFairError as problem:
-        return one_line(problem)
+        return complain(problem)
     except click.exceptions.NoArgsIsHelpError as problem:
         click.echo(problem.format_message())
         return 0

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import click
 
-from slurm_fair.bench_links import PretendedRanks, Rates, Timing, joined, measured, rates_of
+from slurm_fair.bench_links import PretendedRanks, Rates, Timing, joined, rates_of, timed_groups
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError, SlurmTextError
 from slurm_fair.slurm_text.hostlist import expand
@@ -73,11 +73,11 @@ def bench_links(
     if by == "sockets":
         if pretend[0] * pretend[1] < 2:
             raise InputError("--pretend 1 1: one GPU has no links; give more nodes or GPUs")
-        _print(as_json, kind, by, measured(PretendedRanks(*pretend), sizes, times, _note))
+        _print(as_json, kind, by, timed_groups(PretendedRanks(*pretend), sizes, times, _note))
         return
     ranks = joined(os.environ, _first_host(os.environ), by)
     first = ranks.rank == 0
-    timings = measured(ranks, sizes, times, _note if first else lambda _: None)
+    timings = timed_groups(ranks, sizes, times, _note if first else lambda _: None)
     ranks.leave()
     if first:
         _print(as_json, kind, by, timings)
@@ -108,9 +108,9 @@ def _first_host(environ: Mapping[str, str]) -> str:
 def _print(as_json: bool, kind: str, by: str, timings: list[Timing]) -> None:
     rates = rates_of(timings)
     if as_json:
-        told = {name: _plain(getattr(rates, name)) for name in RATES}
+        by_link = {name: _plain(getattr(rates, name)) for name in RATES}
         groups = [asdict(one) for one in timings]
-        click.echo(json.dumps({"gpu_type": kind, "by": by, **told, "off": rates.off, "groups": groups}))
+        click.echo(json.dumps({"gpu_type": kind, "by": by, **by_link, "off": rates.off, "groups": groups}))
         return
     for line in text_of(kind, by, rates):
         click.echo(line)

@@ -82,9 +82,9 @@ def demo(
     with _folder(keep) as (folder, keep_it), _heeding_signals("clusters" if made_up else "private Slurm"):
         _introduce(plot, no_fifo, made_up)
         if made_up:
-            played = virtual.play(plot, folder, not no_fifo, Console(), fast)
+            played = virtual.play_virtual(plot, folder, not no_fifo, Console(), fast)
         else:
-            played = stage.play(plot, folder, not no_fifo, functools.partial(live.show, Console()))
+            played = stage.play(plot, folder, not no_fifo, functools.partial(live.show_acts, Console()))
         failed = _tell(plot, played, full)
         if failed:
             keep_it()
@@ -239,7 +239,7 @@ def _comparison(plot: scenario.DemoScenario, played: stage.Played, full: bool) -
     }
     when = f", from second {window.since:.0f} to {window.until:.0f}" if window else ""
     click.echo(f"\nEach tenant's part of the GPU time while every tenant wanted more than its share{when}")
-    for line in comparison.picture(plot, acts):
+    for line in comparison.bars_of(plot, acts):
         click.echo(line)
     click.echo(f"\nThe same jobs, from {played.fair.books}")
     columns = [TextColumn("", "what"), *(TextColumn(each.value, each.value) for each in acts)]

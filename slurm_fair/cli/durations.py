@@ -11,13 +11,13 @@ from slurm_fair.cli.written import Written
 from slurm_fair.slurm_text.durations import clock_seconds
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_OF_PEOPLE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)([smhdw])", re.ASCII)
+_SHORT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)([smhdw])", re.ASCII)
 
 
-def seconds_in(text: str) -> float:
+def typed_seconds(text: str) -> float:
     """nan where the text is no duration."""
-    if people := _OF_PEOPLE.fullmatch(text):
-        return float(people[1]) * _UNITS[people[2]]
+    if short := _SHORT.fullmatch(text):
+        return float(short[1]) * _UNITS[short[2]]
     if (slurm := clock_seconds(text)) is not None:
         return float(slurm)
     try:
@@ -28,7 +28,7 @@ def seconds_in(text: str) -> float:
 
 def _whole_seconds(text: str) -> int:
     """Whole seconds; a part of one counts as one."""
-    seconds = seconds_in(text)
+    seconds = typed_seconds(text)
     if not math.isfinite(seconds):
         raise click.BadParameter(f"{text!r} is no duration: write seconds (90), 5m, 1h or 15:00")
     return math.ceil(seconds)

@@ -14,7 +14,7 @@ from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
 from slurm_fair.cli.progress import said_of_progress
 from slurm_fair.cli.reasons import OTHER, Reasons
-from slurm_fair.cli.status import JSON, board_of, number, said_of_estimates, said_of_set_aside, why_alone
+from slurm_fair.cli.status import JSON, board_of, said_of_estimates, said_of_set_aside, two_digits, why_alone
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
@@ -102,9 +102,9 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
         f"job {row['job']}{_of(row)}, {gpus}: {'starting' if promised else row['state']}{where}",
         f"because {first}",
         *(f"        {sentence}" for sentence in more),
-        f"had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(row['rho'])}; "
+        f"had {had:.2f} of {owed:.2f} GPU-hours owed: rho {two_digits(row['rho'])}; "
         f"waited {duration(row['waited_seconds'])}, ran {duration(row['ran_seconds'])}, "
-        f"LR {number(row['latency_ratio'])}, restarts {row['restarts']}",
+        f"LR {two_digits(row['latency_ratio'])}, restarts {row['restarts']}",
     ]
     if row["lease_end"]:
         ends = "ends" if row["lease_end"] > board.time else "was to end"
@@ -209,7 +209,8 @@ def _of_ahead(reasons: Reasons, row: Row) -> list[str]:
     return [
         "first of those that go before it:",
         *(
-            f"  job {job['job']} ({clean(job['tenant'] or OTHER)}), {job['gpus']} GPUs, rho {number(job['rho'])}"
+            f"  job {job['job']} ({clean(job['tenant'] or OTHER)}), {job['gpus']} GPUs,"
+            f" rho {two_digits(job['rho'])}"
             for job in ahead
         ),
     ]
@@ -235,7 +236,7 @@ def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
         f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
         + (f" in {counted(leases, 'lease')}" if leases else "")
         + f"; {gave}",
-        f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
+        f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {two_digits(job['rho'])}",
     ]
 
 

@@ -181,7 +181,7 @@ def submit(
         raise InputError(
             "--gpus-choices is for jobs that ask for GPUs: give one of them, such as --gres=gpu:N"
         )
-    wrapped = templates.wrap(script, line.arguments, options, templates.search_path(environ))
+    wrapped = templates.wrap(script, line.arguments, options, templates.template_folders(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
@@ -190,8 +190,8 @@ def submit(
     ring("" if given[PRINT] else gate.publish_dir)  # the daemon, where it runs on this machine
     if code == 0:
         stays = templates.may_not_be_requeued(line, script, environ)
-        told = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
-        for note in (*told, *templates.notes(line, script, environ)):
+        without_turn = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
+        for note in (*without_turn, *templates.notes(line, script, environ)):
             click.echo(f"fair-sbatch: {note}", err=True)
     return code
 
@@ -248,7 +248,7 @@ def run_sbatch(argv: Sequence[str], script: str) -> int:
         done = subprocess.run(
             [program, *argv],
             input=script.encode("utf-8", "surrogateescape"),
-            timeout=None if waits(argv) else SUBMIT_TIMEOUT_SECONDS,
+            timeout=None if waits_for_end(argv) else SUBMIT_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -259,6 +259,6 @@ def run_sbatch(argv: Sequence[str], script: str) -> int:
     return done.returncode
 
 
-def waits(argv: Sequence[str]) -> bool:
+def waits_for_end(argv: Sequence[str]) -> bool:
     """True if sbatch was told to stay until the job ends."""
     return any(option.name == "wait" for option in templates.split(argv).options)

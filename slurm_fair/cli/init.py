@@ -6,12 +6,13 @@ import os
 import pwd
 import shutil
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import click
 
-from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load
+from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load_config
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
@@ -133,7 +134,7 @@ def _is_account(name: str) -> bool:
 def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> InitChoices:
     """The settings in force once the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
-    config = load(there) if os.path.isfile(there) and not afresh else Config()
+    config = load_config(there) if os.path.isfile(there) and not afresh else Config()
     given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != Config().slurm.gate else {}
     conf, bin_dir = site_conf(config.slurm.conf), _bin_dir(config)
     elsewhere = conf if conf is not None and conf != USUAL else None
@@ -188,17 +189,26 @@ def _show(wanted: list[File]) -> None:
         click.echo(file.text)
 
 
+class _Found(StrEnum):
+    """A file's place before anything is written, as the command says it."""
+
+    NEW = "new"
+    SAME = "same"
+    DIFFERS = "differs"
+    OWN = "your own"  # a hook of the site that does not call ours
+
+
 def _sorted_out(wanted: list[File], force: bool) -> list[File]:
     """Say what becomes of each file; those to write, or an error when one is in the way."""
     fresh, in_the_way = [], []
     for file in wanted:
         state = _state(file)
         click.echo(f"{state:<9} {file.path}")
-        if state == "new" or (state == "differs" and force):
+        if state is _Found.NEW or (state is _Found.DIFFERS and force):
             fresh.append(file)
-        elif state == "differs":
+        elif state is _Found.DIFFERS:
             in_the_way.append(file.path)
-        elif state == "your own":
+        elif state is _Found.OWN:
             click.echo(
                 f"          to gate jobs in it, dofile() and call {GATE_CALL} as --print --only plugin shows"
             )
@@ -211,19 +221,18 @@ def _sorted_out(wanted: list[File], force: bool) -> list[File]:
     return fresh
 
 
-def _state(file: File) -> str:
-    """new, same, differs, or your own: a hook of the site that does not call ours."""
+def _state(file: File) -> _Found:
     try:
         text = file.path.read_text(errors="surrogateescape")
     except FileNotFoundError:
-        return "new"
+        return _Found.NEW
     except OSError as problem:
         raise SlurmFairError(f"{file.path}: cannot be read: {problem.strerror}") from None
     if text == file.text:
-        return "same"
+        return _Found.SAME
     if file.path.name == HOOK and GATE_CALL not in text:
-        return "your own"
-    return "differs"
+        return _Found.OWN
+    return _Found.DIFFERS
 
 
 def _write(file: File) -> None:

@@ -12,7 +12,7 @@ import click
 from slurm_fair.board import draw
 from slurm_fair.board_row import has_verdict
 from slurm_fair.cli.base import site_of
-from slurm_fair.cli.status import JSON, PARSABLE, number
+from slurm_fair.cli.status import JSON, PARSABLE, two_digits
 from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
@@ -96,6 +96,6 @@ _PLAN: Sequence[TextColumn] = (
     TextColumn("GPUs", "gpus", str),
     TextColumn("State", "state"),
     TextColumn("Verdict", "verdict"),
-    TextColumn("rho", "rho", number),
+    TextColumn("rho", "rho", two_digits),
     TextColumn("Why", "why"),
 )

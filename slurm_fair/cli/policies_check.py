@@ -30,9 +30,9 @@ def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     Each rule that it breaks is told with the file and the line, and how to mend it. Takes some seconds.
     Exit code 0 when no rule is broken, 1 when one is, 2 when the policy cannot be loaded.
     """
-    from slurm_fair.cli.simulate.setups import settings_of
+    from slurm_fair.cli.simulate.setups import given_settings
 
-    given = settings_of(settings, (name,))[name]
+    given = given_settings(settings, (name,))[name]
     trial, views = _tried(name, given)
     rows = _rows(trial)
     if as_json:
@@ -52,11 +52,11 @@ def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
 
 def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
     """Try a policy on every view of every stage."""
-    from slurm_fair.sim.trial import shown, stages
+    from slurm_fair.sim.trial import simulated_views, stages
 
     load(name, settings)  # refused in one line before anything is simulated
     trial = PolicyTrial(lambda: load(name, settings), _kept)
-    seen = [shown(name, settings, stage, _VIEWS) for stage in stages()]
+    seen = [simulated_views(name, settings, stage, _VIEWS) for stage in stages()]
     for each in seen:
         if each.error is not None:
             trial.met(each.error)

@@ -24,14 +24,14 @@ def _of_report(row: Row) -> list[str]:
         _number(said["samples_per_second"], "samples/s"),
         _number(said["batch_size"], "samples a step"),
     ]
-    told = ", ".join(part for part in parts if part) or "that it runs"
+    progress = ", ".join(part for part in parts if part) or "that it runs"
     unit = "epoch" if said["step"] is None else "step"
     believed = ""
     if said["clamped"] and said["believed"] is not None:
         believed = (
             f"; believed: {unit} {said['believed']:.6g}, as fast as jobs of its class have been seen to be"
         )
-    return [f"it reported {told} ({duration(said['age_seconds'])} ago){believed}"]
+    return [f"it reported {progress} ({duration(said['age_seconds'])} ago){believed}"]
 
 
 def _part(unit: str, done: float | None, whole: float | None) -> str:
@@ -45,12 +45,12 @@ def _number(value: float | None, unit: str) -> str:
 
 
 def _of_what_is_left(row: Row) -> list[str]:
-    left, spread = row["left_seconds"], row["left_spread"]
+    left, deviation = row["left_seconds"], row["left_spread"]
     if left is None:
         return []
-    if spread is None:
+    if deviation is None:
         return [f"about {duration(left)} of its work is left"]
-    span = f"{duration(left / math.exp(spread))} to {duration(left * math.exp(spread))}"
+    span = f"{duration(left / math.exp(deviation))} to {duration(left * math.exp(deviation))}"
     return [f"jobs like it that ended would have about {duration(left)} left ({span})"]
 
 

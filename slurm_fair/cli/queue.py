@@ -19,9 +19,9 @@ from slurm_fair.cli.status import (
     PARSABLE,
     board_of,
     left_alone_lines,
-    number,
     said_of_estimates,
     said_of_set_aside,
+    two_digits,
 )
 from slurm_fair.cli.table import TextColumn, clean, instant, print_table
 from slurm_fair.errors import SlurmFairError
@@ -164,8 +164,8 @@ _QUEUE: Sequence[TextColumn] = (
     TextColumn("User", "user"),
     TextColumn("GPUs", "gpus", str),
     TextColumn("State", "state"),
-    TextColumn("rho", "rho", number),
-    TextColumn("LR", "latency_ratio", number),
+    TextColumn("rho", "rho", two_digits),
+    TextColumn("LR", "latency_ratio", two_digits),
     TextColumn("Lease end", "lease_end", instant),
     TextColumn("Expected start", "expected"),
     TextColumn("Nodes", "nodes"),

@@ -13,15 +13,15 @@ from pathlib import Path
 import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
-from slurm_fair.config import Config, load
+from slurm_fair.config import Config, load_config
 from slurm_fair.daemon import Daemon
 from slurm_fair.doctor.facts import names_known
-from slurm_fair.doctor.terms import names
+from slurm_fair.doctor.terms import unknown_names
 from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
-from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.model import label
 from slurm_fair.output import open_to_append
+from slurm_fair.own_python import FOLDER, our_environment, our_program
 from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import SqliteJournal, open_journal
@@ -91,7 +91,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
             _once(daemon)
             return
         path = find_config(context.find_root().params.get("config"))
-        daemon.reload = (lambda: load(path)) if path else None
+        daemon.reload = (lambda: load_config(path)) if path else None
         daemon.reloaded = lambda config: set_up_log(config, verbose)
         heed_signals(_wishes(daemon, clock))
         if not dry_run:  # what an earlier daemon left behind would look like our own silence
@@ -109,7 +109,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
 
 def _warn_of_names(site: Site, commands: Commands) -> None:
     """Partitions, accounts and QOS that Slurm does not know manage nothing, and nobody would notice."""
-    for finding in names(names_known(site.config, site.places, commands)):
+    for finding in unknown_names(names_known(site.config, site.places, commands)):
         log.warning("%s; %s", finding.what, finding.cure)
 
 

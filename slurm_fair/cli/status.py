@@ -141,8 +141,8 @@ def _say_cluster(board: Board) -> None:
     click.echo(f"policy {clean(board.policy)}, lease {duration(board.term_seconds)}{end}")
     click.echo(_gpus_in_words(board))
     if board.gpu_weights:
-        told = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
-        click.echo(f"a GPU counts by its type: {told}; quotas and GPU-hours of tenants are by weight")
+        weights = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
+        click.echo(f"a GPU counts by its type: {weights}; quotas and GPU-hours of tenants are by weight")
     waiting = sum(job["gpus"] for job in board.jobs if is_waiting(job) and not job["blocked"])
     wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
     unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)
@@ -227,7 +227,7 @@ def _counts(board: Board) -> dict[str, int]:
     return counts
 
 
-def number(value: float | None) -> str:
+def two_digits(value: float | None) -> str:
     """Two digits, or a dash where there is nothing to say."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
@@ -242,5 +242,5 @@ _TENANTS: Sequence[TextColumn] = (
     TextColumn("Waits", "waiting", str),
     TextColumn("Had(h)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
     TextColumn("Owed(h)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    TextColumn("rho", "rho", number),
+    TextColumn("rho", "rho", two_digits),
 )

@@ -55,7 +55,7 @@ def _line(event: Event, tenants: Mapping[str, str]) -> str:
 
 def _named(said: Said, tenants: Mapping[str, str]) -> Said:
     """The same, with the tenants of the jobs for which it was."""
-    whom = [{**job, "tenant": job["tenant"] or tenants.get(job["job"], "")} for job in for_whom(said)]
+    whom = [{**job, "tenant": job["tenant"] or tenants.get(job["job"], "")} for job in for_jobs(said)]
     return {**said, "for": whom} if whom else said
 
 
@@ -147,7 +147,7 @@ def _because(said: Said) -> str:
 _IN_WORDS = {"revoked": "its lease was over and others were owed more", "granted": "its turn came"}
 
 
-def for_whom(said: Said) -> list[dict[str, Any]]:
+def for_jobs(said: Said) -> list[dict[str, Any]]:
     """The jobs for which it was asked to give way, as far as that is kept."""
     whom = said.get("for")
     rows = [job if isinstance(job, dict) else {"job": job} for job in whom] if isinstance(whom, list) else []
@@ -155,7 +155,7 @@ def for_whom(said: Said) -> list[dict[str, Any]]:
 
 
 def _for_whom(said: Said) -> str:
-    jobs = for_whom(said)
+    jobs = for_jobs(said)
     names = ", ".join(_with_tenant(job) for job in jobs[:6]) + (", ..." if len(jobs) > 6 else "")
     return f"; for {'job' if len(jobs) == 1 else 'jobs'} {names}" if jobs else ""
 

@@ -60,9 +60,9 @@ def _fit(text: str, width: int, right: bool) -> str:
 
 def duration(seconds: float | None) -> str:
     """`D-HH:MM:SS`, as Slurm prints it."""
-    return NOTHING if seconds is None else render.duration(seconds)
+    return NOTHING if seconds is None else render.duration_text(seconds)
 
 
 def instant(epoch: float | None) -> str:
     """`YYYY-MM-DDTHH:MM:SS` in local time, as Slurm prints it."""
-    return render.instant(epoch) if epoch else NOTHING
+    return render.instant_text(epoch) if epoch else NOTHING

@@ -30,7 +30,7 @@ _MORE: Sequence[_Figure] = (
 )
 
 
-def picture(scenario: DemoScenario, acts: Acts) -> Iterator[str]:
+def bars_of(scenario: DemoScenario, acts: Acts) -> Iterator[str]:
     """Each tenant's part of the GPU time while everybody was hungry: a bar for what is due, and one an act."""
     total, wide = sum(scenario.weights.values()), max(len(scheduler.value) for scheduler in acts)
     names = max(map(len, scenario.weights))

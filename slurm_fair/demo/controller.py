@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slurm_fair.demo.scenario import POLICY, DemoScenario
 from slurm_fair.errors import LabError
-from slurm_fair.isolated import FOLDER, our_environment, our_program
+from slurm_fair.own_python import FOLDER, our_environment, our_program
 from slurm_fair.state_folder import Places, last_beat
 
 _FIRST_BEAT_SECONDS = 30.0
@@ -20,7 +20,7 @@ _END_SECONDS = 20.0
 _COMPLAINTS = (" ERROR ", " CRITICAL ", "Traceback")
 
 
-def configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, published: Path) -> str:
+def demo_configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, published: Path) -> str:
     """slurm-fair.toml of the demo; tenants' weights are Slurm's own shares."""
     return "\n".join(
         [

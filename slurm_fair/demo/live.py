@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from slurm_fair.demo.picture import Picture
+from slurm_fair.demo.picture import Phase, Picture
 from slurm_fair.demo.scenario import DemoScenario, Scheduler
 
 FREE = "."
@@ -78,7 +78,7 @@ def _accounts(picture: Picture) -> dict[str, Mapping[str, Any]]:
     return {row["tenant"]: row for row in board.tenants} if board else {}
 
 
-def table(stages: Sequence[Act]) -> Group:
+def acts_table(stages: Sequence[Act]) -> Group:
     """All acts beside each other: tenants, then the GPUs of every node."""
     scenario = stages[0].scenario
     tenants = Table(box=None, pad_edge=False, header_style="bold")
@@ -118,7 +118,7 @@ def _cells(stage: Act, tenant: str) -> Iterator[str]:
 
 def _where(stage: Act) -> str:
     picture = stage.picture
-    if picture.phase != "playing":
+    if picture.phase is not Phase.PLAYING:
         return picture.phase
     return f"{picture.seconds:.0f} s, {picture.done}/{len(stage.scenario.jobs)} jobs done"
 
@@ -135,13 +135,13 @@ def _colour(at: int) -> str:
     return _COLOURS[at % len(_COLOURS)]
 
 
-def show(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> None:
+def show_acts(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> None:
     """Show the table until the acts are over; rich heeds NO_COLOR by itself."""
     if console.is_terminal:
-        with Live(table(stages), console=console, refresh_per_second=4, transient=True) as live:
+        with Live(acts_table(stages), console=console, refresh_per_second=4, transient=True) as live:
             while not over():
                 time.sleep(_POLL_SECONDS)
-                live.update(table(stages))
+                live.update(acts_table(stages))
         return
     tell, next_line = ActLines(console, stages), 0.0
     while not over():

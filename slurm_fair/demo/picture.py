@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from slurm_fair.board import Board
 from slurm_fair.demo.scenario import DemoJob
@@ -22,11 +23,22 @@ class Seen:
         return bool(self.nodes) and self.state != "PENDING"
 
 
+class Phase(StrEnum):
+    """The phases of an act, in the words of the live table."""
+
+    STARTING_SLURM = "starting Slurm"
+    STARTING_DAEMON = "starting the daemon"
+    READY = "ready"
+    PLAYING = "playing"
+    READING = "reading the books"
+    OVER = "over"
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """An act at one instant, for the live table."""
 
-    phase: str
+    phase: Phase
     seconds: float = 0.0
     seen: tuple[Seen, ...] = ()
     done: int = 0

@@ -130,7 +130,7 @@ class _Wave:
     gangs: Sequence[int]
     clusters: float
     at_leases: float
-    spread_leases: float  # from its first submission to its last
+    lasts_leases: float  # from its first submission to its last
     work_leases: float
 
 
@@ -169,7 +169,7 @@ def _scenario(
     whole_cluster_leases: float,
     least_rho: float,
 ) -> DemoScenario:
-    last = max(wave.at_leases + wave.spread_leases for wave in waves)
+    last = max(wave.at_leases + wave.lasts_leases for wave in waves)
     long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.05) * lease_seconds,
                 whole_cluster_leases * lease_seconds)  # fmt: skip
     jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
@@ -182,7 +182,7 @@ def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> 
     gangs = list(_gangs(wave, nodes * gpus_per_node))
     for number, gang in enumerate(gangs):
         across = -(-gang // gpus_per_node)
-        at = wave.at_leases + wave.spread_leases * number / len(gangs)
+        at = wave.at_leases + wave.lasts_leases * number / len(gangs)
         work = wave.work_leases * _LENGTHS[number % len(_LENGTHS)]
         name = f"{wave.tenant}-{number + 1:02}"
         yield _job(name, wave.tenant, across, gang // across, at * lease_seconds, work * lease_seconds)

@@ -15,9 +15,9 @@ from typing import TypedDict
 
 import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
-from slurm_fair.demo.controller import Controller, configuration
+from slurm_fair.demo.controller import Controller, demo_configuration
 from slurm_fair.demo.live import Watch
-from slurm_fair.demo.picture import Picture, Seen
+from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, STEP_SECONDS, DemoJob, DemoScenario, Scheduler
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
@@ -29,9 +29,8 @@ from slurm_fair.slurm_text import hostlist
 from slurm_fair.store import open_reader
 
 COUNTER = Path(str(templates.__file__)).with_name("demo_counter.py")
-_OVER = "over"
 _LOOK_SECONDS = 1.0
-_SETTLED_SECONDS = 15.0
+_ACCOUNTED_SECONDS = 15.0
 _TOGETHER_SECONDS = 150.0  # how long one act waits for the others' labs
 _UNANSWERED = "no answer within the grace"  # as the journal says it; any other reason excuses no lost step
 _GATE_SECONDS = 3600
@@ -128,7 +127,7 @@ class Stage:
         stop: threading.Event,
     ) -> None:
         self.scenario, self.folder, self.scheduler = scenario, folder, scheduler
-        self.picture = Picture("starting Slurm")
+        self.picture = Picture(Phase.STARTING_SLURM)
         self._together, self._stop = together, stop
         self._jobs = folder / "jobs"
         self._ids: dict[str, int] = {}
@@ -153,7 +152,7 @@ class Stage:
             words = str(problem).replace(str(self._lab.folder / "log"), str(self.folder / "slurm-logs"))
             raise LabError(words) from problem
         finally:
-            if self.picture.phase != _OVER:
+            if self.picture.phase is not Phase.OVER:
                 self._stop.set()
                 self._together.abort()
             self._keep_logs()
@@ -163,9 +162,9 @@ class Stage:
         try:
             self._lab.start()
             if self.scheduler.ours:
-                self.picture = Picture("starting the daemon")
+                self.picture = Picture(Phase.STARTING_DAEMON)
                 storage, published = self._controller.places.directory, self._controller.board.parent
-                self._controller.start(configuration(self.scenario, self._lab.conf, storage, published))
+                self._controller.start(demo_configuration(self.scenario, self._lab.conf, storage, published))
             self._wait_for_the_others()
             began = self.scenario.begin(time.time())
             if self._stop.wait(began - time.time()):
@@ -174,11 +173,11 @@ class Stage:
             facts = self._facts(began)
         finally:
             self._controller.stop()
-        self.picture = Picture(_OVER, self.picture.seconds, done=self.picture.done)
+        self.picture = Picture(Phase.OVER, self.picture.seconds, done=self.picture.done)
         return facts
 
     def _wait_for_the_others(self) -> None:
-        self.picture = Picture("ready")
+        self.picture = Picture(Phase.READY)
         try:
             self._together.wait(_TOGETHER_SECONDS)
         except threading.BrokenBarrierError:
@@ -229,8 +228,8 @@ class Stage:
         if self.scheduler.ours:
             self._controller.check()
             board = self._board()
-        phase = "playing"
-        self.picture = Picture(phase, time.time() - began, seen, len(self._ids) - len(seen), board)
+        over = len(self._ids) - len(seen)
+        self.picture = Picture(Phase.PLAYING, time.time() - began, seen, over, board)
 
     def _board(self) -> Board | None:
         try:
@@ -240,7 +239,7 @@ class Stage:
 
     def _facts(self, began: float) -> ActFacts:
         """Accounting and journal, once both know that everything has ended."""
-        self.picture = Picture("reading the books", self.picture.seconds, done=self.picture.done)
+        self.picture = Picture(Phase.READING, self.picture.seconds, done=self.picture.done)
         runs = self._runs(began)
         left = [
             f"job {name} is still there" for name in self._lab.run("squeue", "-h", "-o", "%j").stdout.split()
@@ -262,7 +261,7 @@ class Stage:
     def _runs(self, began: float) -> RunTable:
         """Runs from sacct; slurmdbd hears of the last ends a little later."""
         history = SlurmHistory(Commands(self._lab.conf))
-        deadline = time.monotonic() + _SETTLED_SECONDS
+        deadline = time.monotonic() + _ACCOUNTED_SECONDS
         while True:
             runs = history.runs(began - 5, time.time(), ())
             if isinstance(runs, Blind):
@@ -272,12 +271,12 @@ class Stage:
             else:
                 why = "sacct does not know the end of every job"
             if time.monotonic() > deadline:
-                raise LabError(f"accounting is not complete after {_SETTLED_SECONDS:g} s: {why}")
+                raise LabError(f"accounting is not complete after {_ACCOUNTED_SECONDS:g} s: {why}")
             self._stop.wait(0.3)
 
     def _marks_left(self) -> list[str]:
         """Marks of the daemon that it has not taken back; those of ended jobs go with its next tick."""
-        deadline = time.monotonic() + _SETTLED_SECONDS
+        deadline = time.monotonic() + _ACCOUNTED_SECONDS
         while True:
             with open_reader(self._controller.places.journal) as journal:
                 marks = journal.marks()

@@ -21,7 +21,7 @@ from slurm_fair.daemon import Daemon
 from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
-from slurm_fair.demo.picture import Picture, Seen
+from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, POLICY, DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts, Played, Stopped, facts_of_the_journal
 from slurm_fair.errors import SlurmFairError
@@ -43,7 +43,6 @@ _GATE_SECONDS = 3600.0
 _LISTED_SECONDS = 300.0
 _LOOK_SECONDS = 1.0
 _WORDS = {JobState.WAITING: "PENDING", JobState.RUNNING: "RUNNING", JobState.ENDING: "COMPLETING"}
-_OVER = "over"
 # Slurm's own multifactor priority and backfill, as the private Slurm of the other demo is set.
 _FAIR_SHARE = {
     "name": "slurm",
@@ -74,7 +73,7 @@ class VirtualAct:
 
     def __init__(self, scenario: DemoScenario, folder: Path, scheduler: Scheduler, began: float) -> None:
         self.scenario, self.folder, self.scheduler = scenario, folder, scheduler
-        self.picture = Picture("ready")
+        self.picture = Picture(Phase.READY)
         self.facts: ActFacts | None = None
         self.places = Places(folder / "storage")
         self._began, self._clock = began, VirtualClock(began)
@@ -172,7 +171,7 @@ class VirtualAct:
         snapshot = self._cluster.observe({})
         seen = tuple(self._seen(snapshot))
         done = len(self._ids) - len(seen)
-        self.picture = Picture("playing", self.now - self._began, seen, done, self._board)
+        self.picture = Picture(Phase.PLAYING, self.now - self._began, seen, done, self._board)
         return not seen
 
     def _seen(self, snapshot: Snapshot) -> Iterator[Seen]:
@@ -190,7 +189,7 @@ class VirtualAct:
         for job in self.scenario.jobs:
             leave_behind(job, list(self._books.of(pack(self._ids[job.name]))), self.folder / "jobs")
         self.facts = facts
-        self.picture = Picture(_OVER, self.picture.seconds, done=self.picture.done)
+        self.picture = Picture(Phase.OVER, self.picture.seconds, done=self.picture.done)
 
     def _runs(self) -> RunTable:
         return self._books.runs(self._began, self.now)
@@ -231,7 +230,9 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def play(scenario: DemoScenario, folder: Path, with_plain: bool, console: Console, fast: bool) -> Played:
+def play_virtual(
+    scenario: DemoScenario, folder: Path, with_plain: bool, console: Console, fast: bool
+) -> Played:
     """All acts side by side: shown at a pace that can be followed, or told in lines, as fast as it can."""
     began, stop = scenario.begin(time.time()), threading.Event()
     plain = PLAIN if with_plain else ()
@@ -245,7 +246,7 @@ def play(scenario: DemoScenario, folder: Path, with_plain: bool, console: Consol
         acting = pool.submit(_in_step, acts, pace, tell)
         try:
             if console.is_terminal:
-                live.show(console, acts, acting.done)
+                live.show_acts(console, acts, acting.done)
             acting.result()
         finally:
             stop.set()  # it is over, or nobody watches any more

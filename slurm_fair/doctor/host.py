@@ -72,7 +72,7 @@ def policy(facts: Facts) -> Finding:
 def template() -> Finding:
     """Check whether a job's script can be rendered."""
     try:
-        templates.wrap(_SCRIPT, (), templates.Options(), templates.search_path(os.environ))
+        templates.wrap(_SCRIPT, (), templates.Options(), templates.template_folders(os.environ))
     except SlurmFairError as problem:
         return error(f"the generic template: {problem}", "mend or remove the site's or your own layer of it")
     return ok("the generic template renders")

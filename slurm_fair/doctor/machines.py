@@ -32,7 +32,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
             "mend what it names: until then no job is touched",
         )
     else:
-        yield from jobs(facts.snapshot)
+        yield from job_counts(facts.snapshot)
 
 
 def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def jobs(snapshot: Snapshot) -> Iterator[Finding]:
+def job_counts(snapshot: Snapshot) -> Iterator[Finding]:
     """Counts of jobs that are managed, and of those that are not, and why."""
     table = snapshot.jobs
     waits, runs = (int((table.state == state).sum()) for state in (JobState.WAITING, JobState.RUNNING))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
-from slurm_fair.doctor.storage import is_locked
+from slurm_fair.doctor.storage import lock_is_listed
 from slurm_fair.model import Snapshot, labels
 from slurm_fair.model.apiece import apiece
 
@@ -23,7 +23,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     if not _is_open(facts):
         yield ok(f"which node lists are ours stands in the journal, which {facts.account} cannot read")
         return
-    left = _left(seen) if not is_locked(facts.places.journal.with_name("journal.db.lock")) else []
+    left = _left(seen) if not lock_is_listed(facts.places.journal.with_name("journal.db.lock")) else []
     if left:
         yield warning(
             f"a node list of ours keeps waiting jobs on its nodes, and no daemon takes it away: {_some(left)}",

@@ -22,7 +22,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         return
     yield verbs(facts)
     yield from sight(facts)
-    yield from folders(facts)
+    yield from answers_heard(facts)
 
 
 def verbs(facts: Facts) -> Finding:
@@ -56,7 +56,7 @@ def sight(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def folders(facts: Facts) -> Iterator[Finding]:
+def answers_heard(facts: Facts) -> Iterator[Finding]:
     """Check whether the answers of running jobs are heard: by the daemon's own way to them, job by job."""
     reports = facts.config.slurm.reports
     if reports not in ("auto", "file") or isinstance(facts.snapshot, str):

@@ -14,16 +14,16 @@ _RECOMMENDED = "sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_
 def findings(facts: Facts) -> Iterator[Finding]:
     if not facts.reachable:
         return
-    yield starts(facts)
+    yield start_delay(facts)
     yield requeues(facts)
     yield from preemption(facts)
     yield ages(facts)
-    yield from tres(facts)
-    yield from tenants(facts)
+    yield from gpus_counted(facts)
+    yield from accounts_kept_apart(facts)
     yield from memory(facts)
 
 
-def starts(facts: Facts) -> Finding:
+def start_delay(facts: Facts) -> Finding:
     """Check how long Slurm may take to start a job whose gate was opened."""
     words = facts.words_of("SchedulerParameters")
     soon = number_or(words.get("batch_sched_delay", ""), _BATCH_DELAY_SECONDS)
@@ -85,7 +85,7 @@ def ages(facts: Facts) -> Finding:
     )
 
 
-def tres(facts: Facts) -> Iterator[Finding]:
+def gpus_counted(facts: Facts) -> Iterator[Finding]:
     """Check that Slurm counts GPUs."""
     if facts.value("SelectType") not in ("select/cons_tres", ""):
         yield error(
@@ -98,7 +98,7 @@ def tres(facts: Facts) -> Iterator[Finding]:
         yield ok("Slurm counts GPUs (AccountingStorageTRES)")
 
 
-def tenants(facts: Facts) -> Iterator[Finding]:
+def accounts_kept_apart(facts: Facts) -> Iterator[Finding]:
     """Check that a user cannot name any account."""
     if "slurmdbd" not in facts.value("AccountingStorageType"):
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import SlurmFairError, UnsafeStore
-from slurm_fair.isolated import FOLDER, our_environment
+from slurm_fair.own_python import FOLDER, our_environment
 from slurm_fair.slurm.command import SAFE_PATH
 from slurm_fair.state_folder import last_beat
 from slurm_fair.store import open_reader
@@ -27,7 +27,7 @@ TIMER = "slurm-fair-deadman.timer"
 def findings(facts: Facts) -> Iterator[Finding]:
     directory = facts.places.directory
     if not os.path.isdir(directory):  # unlike Path.is_dir, no error where a parent is closed to us
-        yield from absent(directory, facts.account)
+        yield from would_be_made(directory, facts.account)
         return
     if not os.access(directory, os.X_OK):
         yield warning(f"{directory}: closed to {facts.account}", "run this as the daemon's account")
@@ -39,7 +39,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield from daemon(facts)
 
 
-def absent(directory: Path, account: str) -> Iterator[Finding]:
+def would_be_made(directory: Path, account: str) -> Iterator[Finding]:
     """No directory yet: whether the daemon could make it."""
     parent = next((place for place in directory.parents if os.path.isdir(place)), Path("/"))
     if os.access(parent, os.W_OK):
@@ -124,7 +124,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
     if os.path.exists(facts.places.paused):
         yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
     beat = last_beat(facts.places)
-    if not is_locked(facts.places.journal.with_name("journal.db.lock")):
+    if not lock_is_listed(facts.places.journal.with_name("journal.db.lock")):
         if beat is not None:
             yield warning(
                 "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
@@ -150,7 +150,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             yield warning(f"the daemon is blind, so nothing is done: {beat.blind}", "look at its log")
     else:
         yield ok("the daemon runs, as a shadow")
-    if beat is None or is_locked(facts.places.deadman_lock) or _timer_is_on():
+    if beat is None or lock_is_listed(facts.places.deadman_lock) or _timer_is_on():
         yield ok("the dead-man watches" if beat else "a shadow needs no dead-man")
     else:
         yield warning(
@@ -159,7 +159,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def is_locked(path: Path) -> bool:
+def lock_is_listed(path: Path) -> bool:
     """True if somebody holds its lock; taking it to find out would be in the way."""
     try:
         inode = path.stat().st_ino

@@ -32,8 +32,8 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield from lengths(facts)
     if not facts.reachable:
         return
-    yield from names(facts)
-    yield from shares(facts)
+    yield from unknown_names(facts)
+    yield from tenant_shares(facts)
     yield from gpu_weights(facts)
     yield requeue_delay(facts)
     yield kill_wait(facts)
@@ -81,7 +81,7 @@ def _how_often(lease: LeaseSection) -> str:
     return f"every {lease.longest_interval:g} s"
 
 
-def names(facts: Facts) -> Iterator[Finding]:
+def unknown_names(facts: Facts) -> Iterator[Finding]:
     """Names in the configuration that Slurm does not know."""
     scope = facts.config.scope
     if not isinstance(facts.machines, str):
@@ -103,7 +103,7 @@ def _known(key: str, given: tuple[str, ...], known: frozenset[str]) -> Iterator[
         yield error(f"{key}: Slurm knows no {', '.join(strange)}", f"Slurm knows {listed}: mend the names")
 
 
-def shares(facts: Facts) -> Iterator[Finding]:
+def tenant_shares(facts: Facts) -> Iterator[Finding]:
     """Tell each tenant's part while all of them have jobs."""
     if isinstance(facts.snapshot, str):
         return
@@ -112,9 +112,9 @@ def shares(facts: Facts) -> Iterator[Finding]:
     if total <= 0:
         return
     order = sorted(zip(-tenants.weight, tenants.names, strict=True))
-    told = [f"{name} {-100 * weight / total:.3g} %" for weight, name in order[:_MOST_SHARES]]
-    told += [f"{len(order) - _MOST_SHARES} more"] if len(order) > _MOST_SHARES else []
-    yield ok(f"shares of the tenants while all have jobs: {', '.join(told)}")
+    shares = [f"{name} {-100 * weight / total:.3g} %" for weight, name in order[:_MOST_SHARES]]
+    shares += [f"{len(order) - _MOST_SHARES} more"] if len(order) > _MOST_SHARES else []
+    yield ok(f"shares of the tenants while all have jobs: {', '.join(shares)}")
 
 
 def gpu_weights(facts: Facts) -> Iterator[Finding]:
@@ -137,8 +137,8 @@ def gpu_weights(facts: Facts) -> Iterator[Finding]:
     elif wrong := misfit(given, types):
         yield error(f"[tenants] gpu_weights: {wrong}", "mend the weights")
         return
-    told = [f"{name} {given.get(name, 1.0):g}" for name in sorted(map(named, types))]
-    yield ok(f"a GPU counts by its type: {', '.join(told)}")
+    counts = [f"{name} {given.get(name, 1.0):g}" for name in sorted(map(named, types))]
+    yield ok(f"a GPU counts by its type: {', '.join(counts)}")
 
 
 def _billed(billing: Billing) -> Iterator[Finding]:
@@ -150,8 +150,8 @@ def _billed(billing: Billing) -> Iterator[Finding]:
     if billing.without:
         yield warning(f"{where}: no managed partition weighs {', '.join(billing.without)}: it counts 1", cure)
     if billing.several:
-        told = ", ".join(billing.several)
-        yield warning(f"{where}: partitions differ in what {told} counts: the highest holds", cure)
+        several = ", ".join(billing.several)
+        yield warning(f"{where}: partitions differ in what {several} counts: the highest holds", cure)
 
 
 def requeue_delay(facts: Facts) -> Finding:
@@ -202,14 +202,14 @@ def rate_limit(facts: Facts) -> Finding:
     asked += lease.term / lease.interval_min if lease.follows_changes else 0.0
     left = bucket.refill_per_second * lease.term - asked
     bears = max(int(left), 0)
-    told = f"Slurm's rate limit ({bucket.refill_per_second:g} calls/s) bears about {bears} gated jobs"
+    limit = f"Slurm's rate limit ({bucket.refill_per_second:g} calls/s) bears about {bears} gated jobs"
     if waiting > bears:
         return warning(
-            f"{told}, and {waiting} wait now: gates would be renewed late and open early",
+            f"{limit}, and {waiting} wait now: gates would be renewed late and open early",
             f"raise rl_refill_rate in SlurmctldParameters, lengthen [lease] term and {_paced_by(lease)}, "
             "or run as SlurmUser",
         )
-    return ok(f"{told}; {waiting} wait now")
+    return ok(f"{limit}; {waiting} wait now")
 
 
 def _paced_by(lease: LeaseSection) -> str:

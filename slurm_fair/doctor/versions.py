@@ -62,28 +62,30 @@ def controller_version(facts: Facts) -> Finding:
 
 def latency(facts: Facts) -> Finding:
     """Check how long one look takes."""
-    told = ", ".join(f"{name} {took * 1000:.0f} ms" for name, took in facts.seconds.items())
+    found = ", ".join(f"{name} {took * 1000:.0f} ms" for name, took in facts.seconds.items())
     interval, look = facts.config.lease.longest_interval, facts.seconds.get("a whole look", 0.0)
     if look > interval / 2:
         return warning(
-            f"a look takes {look:.1f} s of the {interval:g} s between two: {told}", "raise [lease] interval"
+            f"a look takes {look:.1f} s of the {interval:g} s between two: {found}", "raise [lease] interval"
         )
     if max(facts.seconds.values(), default=0.0) > _SLOW_SECONDS:
         return warning(
-            f"Slurm answers slowly: {told}", "look at `sdiag`; a busy slurmctld starts jobs late too"
+            f"Slurm answers slowly: {found}", "look at `sdiag`; a busy slurmctld starts jobs late too"
         )
-    return ok(f"answers in {told}")
+    return ok(f"answers in {found}")
 
 
 def clock(facts: Facts) -> Finding:
     """Check that slurmctld's clock is ours: begin times and lease ends are compared across them."""
     off = facts.clock_ahead
-    told = f"slurmctld's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
+    found = f"slurmctld's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
     cure = "run an NTP client on both machines"
     if abs(off) > _CLOCK_ERROR_SECONDS:
-        return error(told, cure)
+        return error(found, cure)
     return (
-        warning(told, cure) if abs(off) > _CLOCK_WARNING_SECONDS else ok("slurmctld's clock agrees with ours")
+        warning(found, cure)
+        if abs(off) > _CLOCK_WARNING_SECONDS
+        else ok("slurmctld's clock agrees with ours")
     )
 
 

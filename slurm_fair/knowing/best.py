@@ -12,8 +12,8 @@ from slurm_fair.throughput.groups import pairs
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.robust import robust_means
 
-_SPREADS = 2.0  # above the mean
-_LEAST_SPREAD = 0.1  # of the logarithm: jobs of a class differ by so much
+_DEVIATIONS = 2.0  # above the mean
+_LEAST_DEVIATION = 0.1  # of the logarithm: jobs of a class differ by so much
 _OTHER_SIZE = 1.25  # room where only other numbers of GPUs were measured
 
 
@@ -51,7 +51,7 @@ def best_paces(samples: Samples, runs: PacedRuns) -> Floats:
     value = np.log(anywhere.rate[sample] / batch) + np.log(2.0) * np.maximum(ratio, 0.0)
     means = robust_means(run, value, np.ones(len(run)), len(runs))
     room = np.where(nearest > 0, _OTHER_SIZE, 1.0)
-    best: Floats = np.exp(means.mean + _SPREADS * np.maximum(means.spread, _LEAST_SPREAD)) * room
+    best: Floats = np.exp(means.mean + _DEVIATIONS * np.maximum(means.deviation, _LEAST_DEVIATION)) * room
     return np.where(np.isfinite(nearest), best, np.nan)
 
 

@@ -17,7 +17,7 @@ from slurm_fair.knowing.knowledge import Knowledge
 from slurm_fair.knowing.places import types_of
 from slurm_fair.knowing.profiles import profiled
 from slurm_fair.knowing.samples import due_for_a_sample, measured_rates, samples_of
-from slurm_fair.knowing.telling import Learned, placed, told_of, with_speeds
+from slurm_fair.knowing.telling import Learned, told_of, with_place_speeds, with_speeds
 from slurm_fair.model import Action, Beliefs, Blind, Event, Outcome, Reported, Snapshot, Standing, Told
 from slurm_fair.model.columns import Floats, find, take_or
 from slurm_fair.ports import Cluster
@@ -124,7 +124,7 @@ class Knowing:
         source = self._knowledge if self._rules.learns else nothing
         speeds = source.speeds(kinds, seen, now)
         told = with_speeds(told, seen, speeds)
-        self._beliefs = placed(self._beliefs, seen, told.rate, speeds)
+        self._beliefs = with_place_speeds(self._beliefs, seen, told.rate, speeds)
         learned = Learned(self._beliefs, source.run_times(classes, ran, now), ran)
         if not (speeds.classes or len(self._beliefs) or learned.says_anything):
             return seen

@@ -105,17 +105,17 @@ class Knowledge:
             self.keeping,
         )
         return RunTimes(
-            _spread_out(found.seconds, at, rows, len(classes), np.nan),
-            _spread_out(found.spread, at, rows, len(classes), np.nan),
-            _spread_out(found.count, at, rows, len(classes), 0.0),
+            _by_row(found.seconds, at, rows, len(classes), np.nan),
+            _by_row(found.deviation, at, rows, len(classes), np.nan),
+            _by_row(found.count, at, rows, len(classes), 0.0),
         )
 
 
-def _spread_out(column: Floats, at: list[int], rows: list[int], count: int, unknown: float) -> Floats:
+def _by_row(column: Floats, at: list[int], rows: list[int], count: int, unknown: float) -> Floats:
     """The answers by row, and `unknown` for rows that were not asked for."""
-    spread = np.full(count, unknown)
-    spread[rows] = column[at]
-    return spread
+    by_row = np.full(count, unknown)
+    by_row[rows] = column[at]
+    return by_row
 
 
 def _of(table: Table, tenants: frozenset[str]) -> Table:

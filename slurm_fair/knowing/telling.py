@@ -15,7 +15,7 @@ from slurm_fair.throughput import RunTimes, faded
 _LEAST_RATE, _MOST_RATE = 0.01, 100.0  # of one GPU type or placement against another
 _LEAST_SECONDS = 1.0
 _ENOUGH = 2.5  # ended jobs, as their age leaves them, before they bound what a job may claim
-_SPREADS = 2.0  # below the median of the ended jobs
+_DEVIATIONS = 2.0  # below the median of the ended jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
     return told.with_columns(rate=rate, spread_rate=spread_rate, scaling=scaling)
 
 
-def placed(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -> Beliefs:
+def with_place_speeds(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -> Beliefs:
     """The beliefs with the speed of the place and size in which each job runs; those that wait keep theirs."""
     row = find(snapshot.jobs.key, beliefs.key)
     here = speeds_here(snapshot, rate)[row] * _size_ratios(snapshot, row, speeds)
@@ -91,7 +91,9 @@ def _with_run_times(told: Told, learned: Learned) -> Told:
     times, ran = learned.run_times, learned.ran
     silent = np.isnan(told.left_seconds) & np.isnan(told.declared_seconds) & ~np.isnan(times.seconds)
     left = np.where(silent, np.maximum(times.seconds - ran, _LEAST_SECONDS), told.left_seconds)
-    return told.with_columns(left_seconds=left, left_spread=np.where(silent, times.spread, told.left_spread))
+    return told.with_columns(
+        left_seconds=left, left_spread=np.where(silent, times.deviation, told.left_spread)
+    )
 
 
 def _with_words(told: Told, reported: Reported, beliefs: Beliefs, key: Ints) -> Told:
@@ -120,7 +122,7 @@ def _with_progress(told: Told, snapshot: Snapshot, learned: Learned) -> Told:
     counted = ~np.isnan(beliefs.done) & (beliefs.pace > 0)
     beliefs, row = beliefs.take(counted), row[counted]
     steps, done, left = told.steps_per_second.copy(), told.done_seconds.copy(), told.left_seconds.copy()
-    spread = told.left_spread.copy()
+    deviation = told.left_spread.copy()
     steps[row] = np.where(beliefs.counts_epochs, np.nan, beliefs.pace / beliefs.speed)
     done[row] = beliefs.done / beliefs.pace * beliefs.speed
     pace = faded(beliefs.pace, _silence(snapshot, beliefs.key), FADING_SECONDS)
@@ -128,8 +130,10 @@ def _with_progress(told: Told, snapshot: Snapshot, learned: Learned) -> Told:
     least = _least_left(learned, row)
     said = ~np.isnan(claimed)
     left[row[said]] = np.maximum(np.fmax(claimed, least), _LEAST_SECONDS)[said]
-    spread[row[said]] = np.nan
-    return told.with_columns(steps_per_second=steps, done_seconds=done, left_seconds=left, left_spread=spread)
+    deviation[row[said]] = np.nan
+    return told.with_columns(
+        steps_per_second=steps, done_seconds=done, left_seconds=left, left_spread=deviation
+    )
 
 
 def _silence(snapshot: Snapshot, key: Ints) -> Floats:
@@ -145,5 +149,5 @@ def _silence(snapshot: Snapshot, key: Ints) -> Floats:
 def _least_left(learned: Learned, row: Ints) -> Floats:
     """No job of a class is believed to end much sooner than those that ended; nan where few have."""
     times, ran = learned.run_times, learned.ran[row]
-    shortest = times.seconds[row] * np.exp(-_SPREADS * times.spread[row])
+    shortest = times.seconds[row] * np.exp(-_DEVIATIONS * times.deviation[row])
     return np.where(times.count[row] >= _ENOUGH, shortest - ran, np.nan)

@@ -21,7 +21,7 @@ from slurm_fair.errors import LabError
 from slurm_fair.lab import build
 from slurm_fair.lab import sweep as sweeping
 from slurm_fair.lab.daemons import LabDaemon
-from slurm_fair.lab.packages import available, search_path
+from slurm_fair.lab.packages import available, path_with_system_folders
 from slurm_fair.lab.ports import PortClaim, claim_ports, name_is_loopback
 from slurm_fair.lab.spec import SOCKET_PATH_BYTES, LabSite, LabSpec, longest_socket_path
 
@@ -80,7 +80,7 @@ class Lab:
                     self._daemons[name].halt()
         for daemon in self._daemons.values():
             daemon.kill()
-        survivors = sweeping.sweep(self.folder)
+        survivors = sweeping.kill_leftovers(self.folder)
         self._daemons.clear()
         if self._claim is not None:
             self._claim.release()
@@ -219,7 +219,7 @@ class Lab:
             raise LabError(f"lab: {self.folder} holds something else: choose an empty folder")
         for user in (*self.spec.users, *self.spec.operators):
             _identity(user)
-        sweeping.sweep(self.folder)
+        sweeping.kill_leftovers(self.folder)
 
     def _start(self) -> None:
         """Start the daemons in the order in which they need each other."""
@@ -293,7 +293,7 @@ def _clean_up(owner_pid: int, folder: Path, remove: bool) -> None:
     """Stop a lab that nobody stopped; a forked child of its owner keeps its hands off."""
     if os.getpid() != owner_pid:
         return
-    sweeping.sweep(folder)
+    sweeping.kill_leftovers(folder)
     if remove:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -311,7 +311,7 @@ def _fresh_folder(spec: LabSpec) -> Path:
 def _environment(conf: Path) -> dict[str, str]:
     """This process's environment without what points at another Slurm."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    return {**kept, "SLURM_CONF": str(conf), "PATH": search_path()}
+    return {**kept, "SLURM_CONF": str(conf), "PATH": path_with_system_folders()}
 
 
 def _identity(user: str | None) -> tuple[int | None, int | None, list[int] | None]:

@@ -31,7 +31,7 @@ NO_SERVICES = "#!/bin/sh\n# Installed packages start no service while this file 
 INSTALL_SECONDS = 900.0
 
 
-def search_path() -> str:
+def path_with_system_folders() -> str:
     """PATH with the folders of system programs, which an ordinary user often lacks."""
     given = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     return os.pathsep.join([*given, *(folder for folder in SYSTEM_FOLDERS if folder not in given)])
@@ -40,7 +40,7 @@ def search_path() -> str:
 def missing_programs(database: bool = True) -> tuple[str, ...]:
     """The programs of a lab that are not on this machine."""
     wanted = SLURM_PROGRAMS + (DATABASE_PROGRAMS if database else ())
-    return tuple(name for name in wanted if shutil.which(name, path=search_path()) is None)
+    return tuple(name for name in wanted if shutil.which(name, path=path_with_system_folders()) is None)
 
 
 def available(database: bool = True) -> str | None:

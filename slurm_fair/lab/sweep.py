@@ -51,7 +51,7 @@ def _belongs(entry: Path, folder: Path) -> bool:
         return False  # ended meanwhile, or another user's
 
 
-def sweep(folder: Path, timeout_seconds: float = 10.0) -> tuple[int, ...]:
+def kill_leftovers(folder: Path, timeout_seconds: float = 10.0) -> tuple[int, ...]:
     """Kill the lab's processes until none is left; returns those that would not die."""
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -70,7 +70,7 @@ def guard(folder: Path, remove: bool) -> None:
         signal.signal(name, signal.SIG_IGN)
     if sys.stdin.buffer.read() == STOPPED:
         return
-    sweep(folder)
+    kill_leftovers(folder)
     if remove:
         shutil.rmtree(folder, ignore_errors=True)
 

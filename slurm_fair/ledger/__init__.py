@@ -16,7 +16,7 @@ from slurm_fair.ledger.formulas import (
     tenant_share,
     unfair_fraction,
 )
-from slurm_fair.ledger.metrics.efficiency import Spread
+from slurm_fair.ledger.metrics.efficiency import Distribution
 from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_envy
 from slurm_fair.ledger.metrics.finish_time import ratio_of
 from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
@@ -36,6 +36,7 @@ from slurm_fair.ledger.settings import LedgerSettings
 __all__ = [
     "ActiveSpans",
     "ClusterInWindow",
+    "Distribution",
     "JobLives",
     "JobRuns",
     "LedgerSettings",
@@ -43,7 +44,6 @@ __all__ = [
     "Owed",
     "RunFacts",
     "Runs",
-    "Spread",
     "Steps",
     "Summary",
     "TenantWindows",

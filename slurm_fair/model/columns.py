@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
@@ -24,6 +25,16 @@ DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np
 ZERO: Floats = np.zeros(())
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 NO_ROWS.setflags(write=False)
+
+
+class Code(IntEnum):
+    """An enum whose members stand in columns of codes."""
+
+    code: Codes  # the member to compare columns with: a plain number would be converted at every comparison
+
+    def __init__(self, number: int) -> None:
+        self.code = np.array(number, dtype=np.int8)
+        self.code.setflags(write=False)
 
 
 class Columns:
@@ -179,11 +190,6 @@ def ranks_within(group: Ints, order: Ints) -> Ints:
     mine, rank = group[order], np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - mine.searchsorted(mine)
     return rank
-
-
-def code(value: int) -> Codes:
-    """A state or a phase to compare columns with; a plain number would be converted at every comparison."""
-    return np.array(value, dtype=np.int8)
 
 
 def any_of(flags: Bools) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, code
+from slurm_fair.model.columns import Bools, Code, Codes, Columns, Floats, Ints
 
 
-class JobState(IntEnum):
+class JobState(Code):
     """The state of a job; Slurm's many words come down to these."""
 
     WAITING = 0
@@ -20,7 +19,7 @@ class JobState(IntEnum):
     DONE = 4  # completed, failed, cancelled: still listed, with its end time
 
 
-class Blocked(IntEnum):
+class Blocked(Code):
     """The reason why a waiting job may not be planned; NOT_BLOCKED jobs may."""
 
     NOT_BLOCKED = 0
@@ -55,13 +54,11 @@ KEPT_BACK = (
 )
 # A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
 CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
-# An enum's member is looked up as slowly as a column is compared, and this happens many times at every look.
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 _IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
 _CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
 
 
-class Answer(IntEnum):
+class Answer(Code):
     """The answer of a run to the request under way."""
 
     NONE = 0
@@ -117,7 +114,7 @@ class JobTable(Columns):
 
     def _living_but(self, is_out: Bools) -> Bools:
         """Jobs that are not over, less those that wait and are blocked in one of these ways."""
-        living: Bools = self.state != _DONE
+        living: Bools = self.state != JobState.DONE.code
         if np.count_nonzero(self.blocked):
             living &= ~(self.waiting & is_out[self.blocked])
         return living
@@ -125,31 +122,31 @@ class JobTable(Columns):
     @property
     def waiting(self) -> Bools:
         """Jobs in state WAITING."""
-        there: Bools = self.state == _WAITING
+        there: Bools = self.state == JobState.WAITING.code
         return there
 
     @property
     def running(self) -> Bools:
         """Jobs in state RUNNING."""
-        there: Bools = self.state == _RUNNING
+        there: Bools = self.state == JobState.RUNNING.code
         return there
 
     @property
     def ending(self) -> Bools:
         """Jobs in state ENDING."""
-        there: Bools = self.state == _ENDING
+        there: Bools = self.state == JobState.ENDING.code
         return there
 
     @property
     def suspended(self) -> Bools:
         """Jobs in state SUSPENDED."""
-        there: Bools = self.state == _SUSPENDED
+        there: Bools = self.state == JobState.SUSPENDED.code
         return there
 
     @property
     def done(self) -> Bools:
         """Jobs in state DONE, which Slurm still lists for a while."""
-        there: Bools = self.state == _DONE
+        there: Bools = self.state == JobState.DONE.code
         return there
 
     @property
@@ -165,4 +162,4 @@ class JobTable(Columns):
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        return (self.state >= _RUNNING) & (self.state <= _SUSPENDED)
+        return (self.state >= JobState.RUNNING.code) & (self.state <= JobState.SUSPENDED.code)

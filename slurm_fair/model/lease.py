@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
@@ -12,18 +11,18 @@ from numpy.typing import NDArray
 
 from slurm_fair.model.columns import (
     Bools,
+    Code,
     Codes,
     Columns,
     Floats,
     Ints,
-    code,
     find,
 )
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
 
-class LeasePhase(IntEnum):
+class LeasePhase(Code):
     """The phases of a lease, in order."""
 
     GRANTED = 0  # GPUs promised; the gate opens when they are free, the job has not been seen running
@@ -31,7 +30,6 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-_GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)  # looked up once: it costs as much as comparing
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -111,19 +109,19 @@ class Leases(Columns):
     @property
     def promised(self) -> Bools:
         """Leases in phase GRANTED: their jobs have not been seen running."""
-        there: Bools = self.phase == _GRANTED
+        there: Bools = self.phase == LeasePhase.GRANTED.code
         return there
 
     @property
     def running(self) -> Bools:
         """Leases in phase RUNNING."""
-        there: Bools = self.phase == _RUNNING
+        there: Bools = self.phase == LeasePhase.RUNNING.code
         return there
 
     @property
     def revoking(self) -> Bools:
         """Leases in phase REVOKING."""
-        there: Bools = self.phase == _REVOKING
+        there: Bools = self.phase == LeasePhase.REVOKING.code
         return there
 
     def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:

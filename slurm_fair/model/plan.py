@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import Any
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, code
+from slurm_fair.model.columns import Code, Codes, Columns, Floats, Ints
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
 
-class Verdict(IntEnum):
+class Verdict(Code):
     """The decision of a plan on one job."""
 
     WAIT = 0  # stays behind its gate
@@ -21,9 +20,6 @@ class Verdict(IntEnum):
     KEEP = 3  # its lease is not over, or it was promised GPUs earlier: untouched
     REVOKE = 4  # its lease is over and others are owed more
     LEAVE = 5  # may not be planned: held, blocked, ending or done
-
-
-_GRANT, _RENEW, _REVOKE = code(Verdict.GRANT), code(Verdict.RENEW), code(Verdict.REVOKE)
 
 
 @dataclass(frozen=True)
@@ -80,18 +76,18 @@ class Plan:
     @once
     def granted(self) -> Ints:
         """Rows that get a lease."""
-        return self._rows_with(_GRANT)
+        return self._rows_with(Verdict.GRANT)
 
     @once
     def renewed(self) -> Ints:
         """Rows that keep their GPUs for another lease."""
-        return self._rows_with(_RENEW)
+        return self._rows_with(Verdict.RENEW)
 
     @once
     def revoked(self) -> Ints:
         """Rows that are to give their GPUs back."""
-        return self._rows_with(_REVOKE)
+        return self._rows_with(Verdict.REVOKE)
 
-    def _rows_with(self, verdict: Codes) -> Ints:
-        rows: Ints = (self.verdict == verdict).nonzero()[0]
+    def _rows_with(self, verdict: Verdict) -> Ints:
+        rows: Ints = (self.verdict == verdict.code).nonzero()[0]
         return rows

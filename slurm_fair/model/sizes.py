@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Ints
+from slurm_fair.model.columns import Bools, Code, Codes, Columns, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.placement import Placement
 
 
-class Per(IntEnum):
+class Per(Code):
     """The unit in which a user asked for CPUs or memory; the amount of one stays when the job has another size."""
 
     JOB = 0  # the whole, which Slurm splits evenly over its nodes

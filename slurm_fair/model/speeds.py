@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
 
 USUAL_EXPONENT = 0.9  # speed of a job by its GPUs where nobody measured it
-TOGETHER, APART = 0, 1  # on as few nodes as the gang needs, on more
+
+
+class Spread(IntEnum):
+    """The spread of a gang over nodes."""
+
+    TOGETHER = 0  # on as few nodes as it needs
+    APART = 1  # on more
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ class Speeds:
 
     job_class: Ints  # of each row of the snapshot's jobs, -1 = nothing is known of it
     sizes: Ints  # [size] numbers of GPUs, ascending
-    rate: Floats  # [class, GPU type of the snapshot, size, together or apart]
+    rate: Floats  # [class, GPU type of the snapshot, size, Spread]
     doubt: Floats  # [the same] standard deviation of a rate over the rate
     classes: tuple[str, ...] = ()  # a name of each class for people to read
     nodes: NodeSpeeds | None = None  # None where no node is known to differ from its type
@@ -50,7 +57,7 @@ class Speeds:
             return found
         size = np.minimum(self.sizes.searchsorted(gpus), len(self.sizes) - 1)
         known = (self.job_class[rows] >= 0) & (gpu_type >= 0) & (self.sizes[size] == gpus)
-        at = (self.job_class[rows], gpu_type, size, np.where(apart, APART, TOGETHER))
+        at = (self.job_class[rows], gpu_type, size, np.where(apart, Spread.APART, Spread.TOGETHER))
         found[known] = table[tuple(index[known] for index in at)]
         return found
 

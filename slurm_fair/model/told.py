@@ -6,14 +6,13 @@ A policy never sees a run time or a regime that lies ahead. It sees these claims
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints
+from slurm_fair.model.columns import Code, Codes, Columns, Floats, Ints
 
 
-class Mode(IntEnum):
+class Mode(Code):
     """The way in which a job changes its batch size while it runs (Shockwave, section 5)."""
 
     STATIC = 0

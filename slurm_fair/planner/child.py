@@ -17,8 +17,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from slurm_fair.planner.frames import HEAD, packed, unpacked
-from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, parts_of
+from slurm_fair.model import Plan
+from slurm_fair.planner.frames import HEAD, framed, unframed
+from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, plan_data
 from slurm_fair.policy.check import planned
 from slurm_fair.policy.protocol import Policy, QuickPolicy
 from slurm_fair.policy.view import View
@@ -36,13 +37,13 @@ def main() -> None:
     _bound(int(memory_mb * _MB), parent)
 
     def say(*message: Any) -> None:
-        speaking.write(packed(message))
+        speaking.write(framed(message))
         speaking.flush()
 
     try:
         search, pickled = _heard(listening)
         sys.path += [place for place in search if place not in sys.path]
-        policy = unpacked(pickled)
+        policy = unframed(pickled)
     except EOFError:
         return
     except BaseException as error:
@@ -65,8 +66,8 @@ def _answer(policy: Policy, view: View, number: int, say: Callable[..., None]) -
         say(RAISED, number, where(type(policy), error), traceback.format_exc(limit=-3).strip())
 
 
-def _parts(make: Callable[[View], object], view: View) -> dict[str, Any]:
-    return parts_of(planned(make, view))
+def _parts(make: Callable[[View], Plan], view: View) -> dict[str, Any]:
+    return plan_data(planned(make, view))
 
 
 def _heard(listening: BinaryIO) -> Any:
@@ -78,7 +79,7 @@ def _heard(listening: BinaryIO) -> Any:
     data = listening.read(size)
     if len(data) < size:
         raise EOFError
-    return unpacked(data)
+    return unframed(data)
 
 
 def _own_pipes() -> tuple[BinaryIO, BinaryIO]:

@@ -48,7 +48,7 @@ class _PlainData(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it holds a {module}.{name}, and a plan is plain data")
 
 
-def packed(message: Any) -> bytes:
+def framed(message: Any) -> bytes:
     """A message with its length before it."""
     into = io.BytesIO()
     into.write(HEAD.pack(0))
@@ -57,7 +57,7 @@ def packed(message: Any) -> bytes:
     return into.getvalue()
 
 
-def unpacked(data: bytes | bytearray) -> Any:
+def unframed(data: bytes | bytearray) -> Any:
     """A message of whoever is believed: the parent of the process."""
     return pickle.loads(data)
 

@@ -15,7 +15,7 @@ QUICK, PLAN, RAISED = "quick", "plan", "raised"
 _WHOLE = ("row", "node", "gpus", "reason", "rank")
 
 
-def parts_of(plan: Plan) -> dict[str, Any]:
+def plan_data(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, with its explanation worked out."""
     said, places = plan.explanation, plan.places
     return {

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from slurm_fair.isolated import FOLDER, our_environment
-from slurm_fair.planner.frames import HEAD, MOST_BYTES, packed, plain_data
+from slurm_fair.own_python import FOLDER, our_environment
+from slurm_fair.planner.frames import HEAD, MOST_BYTES, framed, plain_data
 from slurm_fair.planner.messages import READY
 
 PROGRAM = (sys.executable, "-I", "-m", "slurm_fair.planner")
@@ -72,7 +72,7 @@ class PlanningProcess:
 
     def ask(self, message: Any) -> None:
         """Have this said to it while it is listened to; what was to be said before goes first."""
-        self._unsaid = memoryview(bytes(self._unsaid) + packed(message))
+        self._unsaid = memoryview(bytes(self._unsaid) + framed(message))
 
     def hear(self, until: float, waits: Callable[[], None]) -> tuple[Any, ...] | None:
         """Its next message; None where there is none by then. ProcessGone, or Garbage.
@@ -165,7 +165,7 @@ def _is_answer(message: Any) -> TypeGuard[tuple[Any, ...]]:
 def _hello(policy: Any) -> bytes:
     """The folders that the parent imports from, and the policy by name of its class and its settings."""
     search = [place for place in sys.path if place.startswith("/") and Path(place).exists()]
-    return packed((search, packed(policy)[HEAD.size :]))
+    return framed((search, framed(policy)[HEAD.size :]))
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

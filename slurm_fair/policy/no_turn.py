@@ -66,12 +66,12 @@ def reasons(
         NO_PLACE: waits,
     }
     said = ~np.isin(row, [*with_turns])
-    told: dict[str, Ints] = {}
+    keys: dict[str, Ints] = {}
     for text, holds in why.items():
         if (said & holds).any():
-            told[text.format(**bounds._asdict())] = jobs.key[row[said & holds]]
+            keys[text.format(**bounds._asdict())] = jobs.key[row[said & holds]]
         said = said & ~holds
-    return told
+    return keys
 
 
 def switched_off(view: View) -> Mapping[str, Ints]:

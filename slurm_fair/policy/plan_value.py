@@ -27,8 +27,14 @@ class PlanValue:
 
     def kept(self, memory: Mapping[str, Any]) -> Mapping[str, Any]:
         """The memory with these numbers: the journal has them for every period."""
-        told = {"value": self.value, "bound": self.bound, "how": self.how, "asked": self.asked, "at": self.at}
-        return {**memory, PERIOD: told}
+        numbers = {
+            "value": self.value,
+            "bound": self.bound,
+            "how": self.how,
+            "asked": self.asked,
+            "at": self.at,
+        }
+        return {**memory, PERIOD: numbers}
 
     @classmethod
     def of_memory(cls, memory: Mapping[str, Any]) -> Self | None:

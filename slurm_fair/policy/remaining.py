@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Floats
+from slurm_fair.model.columns import Bools, Code, Codes, Floats
 from slurm_fair.policy.view import View
 
 LEAST_SECONDS = 1.0
@@ -15,7 +14,7 @@ _OVERRUN = 4.0  # a job that ran longer than was foretold is taken to need this 
 _FRESH = 4.0  # one of which nobody knows anything, and that never ran, this part of a lease
 
 
-class LeftBy(IntEnum):
+class LeftBy(Code):
     """The source of what is known of the work that a job has left."""
 
     REPORTED = 0

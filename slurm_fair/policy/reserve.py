@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from slurm_fair.model import LeaseTerms, Plan, ReservedNodes, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, code, find
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
@@ -31,7 +31,6 @@ from slurm_fair.policy.view import View
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
 MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds:.0f} s more"
 # An enum's member is looked up as slowly as a column is compared.
-_WAIT = code(Verdict.WAIT)
 
 
 class SoonestNodes(NamedTuple):
@@ -147,7 +146,7 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if not view.lapsed.size or not waits.size:
         return None
     long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
-    still = plan.verdict[waits] == _WAIT
+    still = plan.verdict[waits] == Verdict.WAIT.code
     if not any_of(long & still):  # the ranks cost more than this
         return None
     if kept and not _type_left(Pools.of(view.snapshot), kept):

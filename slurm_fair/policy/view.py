@@ -33,7 +33,6 @@ from slurm_fair.model.columns import (
     absent,
     all_of,
     any_of,
-    code,
     find,
     take_or,
 )
@@ -43,9 +42,6 @@ from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
-
-# A look at an enum's member costs as much as the comparison that it is for.
-_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 
 
 # No slots: every join below is made at most once per view and kept in the instance's __dict__.
@@ -377,7 +373,7 @@ class View:
     @once
     def lease_places(self) -> Placement:
         """Places of the leases: Slurm's own word for running jobs, the promise for the others."""
-        seen = self._held_by(self.lease_phase > _GRANTED)
+        seen = self._held_by(self.lease_phase > LeasePhase.GRANTED.code)
         promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
         return seen.plus(promises) if len(promises) else seen
 
@@ -389,13 +385,13 @@ class View:
     @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self.lease_phase == _GRANTED
+        granted: Bools = self.lease_phase == LeasePhase.GRANTED.code
         return granted
 
     @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self.lease_phase == _REVOKING
+        revoking: Bools = self.lease_phase == LeasePhase.REVOKING.code
         return revoking
 
     @once

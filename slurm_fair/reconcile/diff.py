@@ -44,17 +44,17 @@ def actions_for(
     closing = _closings(leases, snapshot, terms, now)
     if not closing:
         actions = revoking + _openings(leases, snapshot, set())
-        return _settled(actions, unsettled) + snapshot.to_free
+        return _of_known_outcome(actions, unsettled) + snapshot.to_free
     closing = [a for a in closing if a.key not in unsettled]
     arrays = [a for a in closing if a.whole_record]
     opening = _openings(leases, snapshot, {a.record for a in arrays})
     opened = {action.key for action in opening}
     has_time = _has_time(snapshot.jobs, terms, now) if revoking or opening else set()
     single = [a for a in closing if not a.whole_record and a.key not in opened and a.key not in has_time]
-    return _settled([*revoking, *arrays, *opening, *single], unsettled) + snapshot.to_free
+    return _of_known_outcome([*revoking, *arrays, *opening, *single], unsettled) + snapshot.to_free
 
 
-def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
+def _of_known_outcome(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
     """The actions on jobs whose last act has a known outcome."""
     return tuple([a for a in actions if a.key not in unsettled] if unsettled else actions)
 

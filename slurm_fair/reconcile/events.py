@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from slurm_fair.model import Event, EventKind, Leases, Snapshot
 
+# In the detail of a promise that was taken back: true if the job's gate had been opened.
+GATE_WAS_OPENED = "opened"
+
 
 def job_event(now: float, kind: EventKind, snapshot: Snapshot, row: int, **detail: object) -> Event:
     """An event of the job in this row of the snapshot."""

@@ -11,20 +11,16 @@ from slurm_fair.model import (
     NO_PLACES,
     Event,
     EventKind,
-    JobState,
     JobTable,
     LeasePhase,
     Leases,
     LeaseTerms,
     Snapshot,
 )
-from slurm_fair.model.columns import NO_ROWS, Ints, all_of, among, any_of, code, find
-from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.model.columns import NO_ROWS, Ints, all_of, among, any_of, find
+from slurm_fair.reconcile.events import GATE_WAS_OPENED, job_event, lease_event
 from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
-
-# An enum's member is looked up as slowly as a column is compared, and this happens many times at every look.
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 
 
 class Followed(NamedTuple):
@@ -83,25 +79,24 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     """
     if not len(jobs.key):
         return np.arange(len(row)), False
-    state = jobs.state[row]
-    doubts = state != _RUNNING
+    doubts = ~jobs.running[row]
     doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
         doubts |= row < 0
     doubtful: Ints = doubts.nonzero()[0]
     if not doubtful.size:
         return doubtful, False
-    job, state = row[doubtful], state[doubtful]
-    lives = state != _DONE
+    job = row[doubtful]
+    lives = ~jobs.done[job]
     if not listed:
         lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]
-    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
-    waits = leases.promised[doubtful] & (state == _WAITING) & jobs.unblocked[job]
+    holds = jobs.holds_gpus[job]
+    waits = leases.promised[doubtful] & jobs.waiting[job] & jobs.unblocked[job]
     # Slurm counts the restart while the old run is still completing.
-    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
+    same_run = (jobs.restarts[job] == was) | (jobs.ending[job] & (jobs.restarts[job] == was + 1))
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 
@@ -155,8 +150,7 @@ def _begun(
 
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
     """Jobs that run without a lease: started before us, or by somebody else's hand."""
-    state = snapshot.jobs.state
-    without = (state == _RUNNING) | (state == _SUSPENDED)
+    without = snapshot.jobs.running | snapshot.jobs.suspended
     without[row] = False
     new: Ints = without.nonzero()[0]
     return new
@@ -227,8 +221,8 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
     nodes = [leases.node_names[node] for node in leases.promises.nodes_of(leases.key.item(at)).tolist()]
-    opened = bool(leases.opened[at])
-    return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
+    opened = {GATE_WAS_OPENED: bool(leases.opened[at])}
+    return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, **opened, nodes=nodes)
 
 
 def _adoption(row: int, until: float | None, by_hand: bool, snapshot: Snapshot) -> Event:

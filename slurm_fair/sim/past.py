@@ -14,19 +14,19 @@ from slurm_fair.ledger.charging.shares import integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, totals
 from slurm_fair.ledger.metrics.summary import RunFacts, summarise
 from slurm_fair.ledger.metrics.windows import Steps, edges_of, exact_windows
-from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, of_these_jobs, recorded
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.scenario import Costs, Scenario
-from slurm_fair.sim.world.load import asked_weights, types_of
+from slurm_fair.sim.world.load import asked_weights, gpu_types_of
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import BadCell
-from slurm_fair.trace.write import number
+from slurm_fair.trace.write import number_text
 
 RECORDED = "recorded"
 NO_TENANT = "(none)"  # of a site whose jobs have no account
@@ -157,9 +157,9 @@ def _trace(
     for row, run, tenant, user, submit, gpus, seconds in zip(*(c.tolist() for c in columns), strict=True):
         limit, nodes = float(past.limit_seconds[run]), int(past.asked_nodes[run])
         cells = (
-            names[row], tenants[tenant], number(submit), str(gpus), number(seconds), users[user],
+            names[row], tenants[tenant], number_text(submit), str(gpus), number_text(seconds), users[user],
             past.asked_type[run], past.state[run], str(nodes) if nodes else "",
-            number(limit) if 0 < limit < math.inf else "",
+            number_text(limit) if 0 < limit < math.inf else "",
         )  # fmt: skip
         try:
             collector.add("", cells)
@@ -179,7 +179,7 @@ def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None =
     """
     row = np.array([jobs.row_of[str(job)] for job in scenario.trace.job_id], dtype=np.int64)
     order = np.argsort(row)
-    outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
+    outcomes, runs = of_these_jobs(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
     how = how or LedgerSettings()
@@ -213,8 +213,8 @@ def _weighed(outcomes: Outcomes, runs: Runs, scenario: Scenario, order: Ints) ->
     if not scenario.gpu_weights:
         return outcomes, runs, 1.0
     trace = scenario.trace
-    asked = asked_weights(scenario, types_of(trace, scenario.machines))
-    at = np.array([types_of(trace, scenario.machines).index(name) for name in trace.gpu_types] + [-1])
+    asked = asked_weights(scenario, gpu_types_of(trace, scenario.machines))
+    at = np.array([gpu_types_of(trace, scenario.machines).index(name) for name in trace.gpu_types] + [-1])
     gpu_weight = asked[at[trace.gpu_type[order]]]
     runs = runs.with_columns(gpu_weight=gpu_weight[runs.job])
     had = outcomes.had * gpu_weight

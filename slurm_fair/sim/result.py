@@ -132,18 +132,18 @@ def _accounts(tenants: TenantAccounts, owed: Floats) -> dict[str, tuple[float, f
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:
     """The outcomes with what only the simulator knows of the jobs."""
-    truth = truth_of(cluster.people, cluster.scenario)
+    truth = truth_of(cluster.population, cluster.scenario)
     columns = {name: column[row] for name, column in truth.items()}
     trace = cluster.scenario.trace
     well = outcomes.completed & ~np.isin(trace.status[row], BAD_ENDS)  # a job ends as its trace says
     return outcomes.with_columns(**columns, app=trace.app[row], completed=well)
 
 
-def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:
+def truth_of(population: Population, scenario: Scenario) -> dict[str, Floats]:
     """The run time of each job of the trace, by the names of the outcomes' columns."""
-    jobs, rates, count = people.jobs, people.rates, len(scenario.trace)
+    jobs, rates, count = population.jobs, population.rates, len(scenario.trace)
     work, declared = jobs.work[:count], jobs.declared[:count]
-    gpus = _gpus_by_type(scenario.machines, people.gpu_types)
+    gpus = _gpus_by_type(scenario.machines, population.gpu_types)
     # A rate is that of the whole gang, so the mean of its requirement set is one gang.
     by_type = modelled_seconds(work, rates, gpus / gpus.sum(), np.ones(count))
     unknown = np.full(count, np.nan)

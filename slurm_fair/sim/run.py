@@ -129,8 +129,8 @@ def simulate(
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen, wants)
     simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
-    people = simulation.cluster.life.people
-    refuse_endless_sizes(scenario, people.elastic, len(people.gpu_types), rules.terms.term)
+    population = simulation.cluster.life.population
+    refuse_endless_sizes(scenario, population.elastic, len(population.gpu_types), rules.terms.term)
     if watch is not None:
         simulation.watch = watch
     simulation.run()

@@ -129,6 +129,11 @@ class Scenario:
     # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
     elastic_exponent: float = USUAL_EXPONENT
 
+    @property
+    def in_gavel_rounds(self) -> bool:
+        """True where GPUs change hands only when a round ends."""
+        return self.rounds == "gavel"
+
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
 

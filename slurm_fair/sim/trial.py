@@ -68,7 +68,7 @@ def stages() -> tuple[TrialStage, ...]:
     return TrialStage(plain, True), TrialStage(odd, False)
 
 
-def shown(name: str, settings: dict[str, object], stage: TrialStage, most: int) -> Shown:
+def simulated_views(name: str, settings: dict[str, object], stage: TrialStage, most: int) -> Shown:
     """Views of a simulation that this policy drives itself, spread over all of it; the last one is among them."""
     rules = rules_for(name, settings, lease=_LEASE, aligned=stage.aligned)
     recorder = _Recorder(rules.policy)

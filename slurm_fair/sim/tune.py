@@ -41,7 +41,7 @@ class Tolerances:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSpread:
+class TrialDeviations:
     """Standard deviations of a trial's numbers over its runs; nothing where there was one."""
 
     job_loss: float = 0.0
@@ -50,7 +50,7 @@ class TrialSpread:
     preemptions: float = 0.0
 
 
-_ONE_RUN = TrialSpread()
+_ONE_RUN = TrialDeviations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Trial:
     overhead: float = math.nan  # part of the GPU time held that checkpoints and restarts cost
     preemptions: float = 0
     finished: bool = True  # every job ended that can start at all
-    spread: TrialSpread = _ONE_RUN
+    deviations: TrialDeviations = _ONE_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _from_usual(trial: Trial) -> float:
 def _differs(one: Trial, other: Trial, name: str) -> bool:
     """True if two trials lie further apart than the runs of either; a difference within that is called none."""
     apart = abs(getattr(one, name) - getattr(other, name))
-    return bool(apart > 0 and apart >= max(getattr(trial.spread, name) for trial in (one, other)))
+    return bool(apart > 0 and apart >= max(getattr(trial.deviations, name) for trial in (one, other)))
 
 
 def _bearable(trials: Sequence[Trial], limit: float) -> list[Trial]:

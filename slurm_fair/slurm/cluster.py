@@ -18,7 +18,7 @@ from slurm_fair.model.gpu_weight import named as named_type
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.notice import named
+from slurm_fair.slurm.notice import with_notices
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
@@ -44,7 +44,7 @@ from slurm_fair.throughput import JobWords
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
-_TOLD_BEFORE = 25  # releases
+_TELLS_BEFORE = 25  # releases
 _SAID_AT_ONCE = 20  # rows that the log names at one look
 _STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
 _log = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class SlurmCluster:
         self.marks.set(without_lifted_holds(self.marks, rows, self._queue))
         self.marks.set(without_taken_lists(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
-        snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
+        snapshot = replace(snapshot, left_alone=with_notices(snapshot.left_alone, self.notices))
         if snapshot.in_doubt and not self._doubts_said:
             _log.warning("%s", said_of_doubts(snapshot.in_doubt))
         self._doubts_said = True
@@ -279,4 +279,4 @@ class SlurmCluster:
 def tells_exclusive(version: str) -> bool:
     """True where OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
     parts = version.split(".")
-    return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
+    return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TELLS_BEFORE

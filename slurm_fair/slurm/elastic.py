@@ -105,7 +105,7 @@ def _as_asked(rows: NDArray[np.void], row: int, request: SizeRequest) -> None:
     rows["gpus_per_node"][row] = request.count if request.field == PER_NODE else 0
 
 
-def sizes_of(jobs: JobTable, found: Requests) -> tuple[Sizes | None, dict[int, str]]:
+def elastic_sizes(jobs: JobTable, found: Requests) -> tuple[Sizes | None, dict[int, str]]:
     """The sizes of the elastic jobs, and by key why others that name sizes are rigid."""
     rigid = dict(found.rigid)
     able = jobs.revocable
@@ -135,7 +135,7 @@ def sizes_of(jobs: JobTable, found: Requests) -> tuple[Sizes | None, dict[int, s
     ), why
 
 
-def usual_gpus(jobs: JobTable, found: Requests, sizes: Sizes | None) -> Ints:
+def asked_gpus(jobs: JobTable, found: Requests, sizes: Sizes | None) -> Ints:
     """The gang that each job's user asked for; of jobs that nobody resizes that is the gang they have."""
     elastic = found.resized.copy()
     if sizes is not None:

@@ -122,7 +122,7 @@ def _cancel(commands: Commands, notices: Iterable[Notice]) -> None:
         commands.run("scancel", "-n", NAME, str(notice.job))
 
 
-def named(alone: tuple[LeftAlone, ...], notices: Collection[int]) -> tuple[LeftAlone, ...]:
+def with_notices(alone: tuple[LeftAlone, ...], notices: Collection[int]) -> tuple[LeftAlone, ...]:
     """Jobs that are left alone, the notices among them with what they are."""
     labels = frozenset(map(str, notices))
     if labels.isdisjoint(job.label for job in alone):

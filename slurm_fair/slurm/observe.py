@@ -25,7 +25,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
-from slurm_fair.slurm.elastic import Requests, requests_of, sizes_of, usual_gpus
+from slurm_fair.slurm.elastic import Requests, asked_gpus, elastic_sizes, requests_of
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading.constraint import ways_of
@@ -71,8 +71,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, asked, seen)
-    sizes, rigid = sizes_of(jobs, asked)
-    jobs = jobs.with_columns(usual_gpus=usual_gpus(jobs, asked, sizes))
+    sizes, rigid = elastic_sizes(jobs, asked)
+    jobs = jobs.with_columns(usual_gpus=asked_gpus(jobs, asked, sizes))
     weights = of_types(seen.gpu_weights, _gpu_types(seen))
     if weights is not None:
         jobs = jobs.with_columns(gpu_weight=weights_by_place(weights, raw, jobs.gpu_type, nodes, held, seen))
@@ -260,8 +260,8 @@ def _nodes(
     types = {name: number for number, name in enumerate(_gpu_types(seen))}
     gpus = np.array([node.gpus for node in listed], dtype=np.int64)
     used = np.array([node.gpus_used for node in listed], dtype=np.int64)
-    spread = np.bincount(held.row, minlength=len(raw)) if len(held) else np.ones(len(raw), dtype=np.int64)
-    per_node = np.maximum(spread, 1)[held.row]
+    nodes_held = np.bincount(held.row, minlength=len(raw)) if len(held) else np.ones(len(raw), dtype=np.int64)
+    per_node = np.maximum(nodes_held, 1)[held.row]
     cpus = np.bincount(held.node, raw["cpus"][held.row] / per_node, minlength=len(names))
     memory = np.bincount(held.node, raw["memory_mb"][held.row] / per_node, minlength=len(names))
     why = [_why(seen, name) for name in names]
@@ -377,7 +377,7 @@ def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
     (slurm-facts: deadline-ends-job). A waiting job is so late if it would be when its first lease is over.
     """
     terms = np.where(raw["state"] == JobState.WAITING, 2.0, 1.0)
-    again = seen.time + terms * seen.settings.term + raw["set_aside"]
+    again = seen.time + terms * seen.settings.term + raw["must_fit"]
     out: Bools = (raw["state"] < JobState.DONE) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out
 
@@ -386,8 +386,8 @@ def _array_limits(raw: NDArray[np.void], queue: Queue) -> Ints:
     """The %limit of each row's array, also of tasks that have a record of their own."""
     bases, inverse = np.unique(raw["base"], return_inverse=True)
     limits = np.array([queue.array_limits.get(base, 0) for base in bases.tolist()], dtype=np.int64)
-    spread: Ints = limits[inverse]
-    return np.where(raw["task"] == NO_TASK, 0, spread)
+    of_row: Ints = limits[inverse]
+    return np.where(raw["task"] == NO_TASK, 0, of_row)
 
 
 def _user_nodes(key: int, seen: Sighting) -> str:

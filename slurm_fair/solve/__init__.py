@@ -6,7 +6,7 @@ Each takes arrays and a limit of wall clock and says how its answer came about.
 from slurm_fair.solve.answer import LIMIT_SECONDS, How, Matching, Shares, Table
 from slurm_fair.solve.filling import centred, topped_up
 from slurm_fair.solve.matching import assignment, first_in_line, shortest_line, whole_makespan
-from slurm_fair.solve.shares import equal_rate, finish_time, makespan, max_min, max_sum
+from slurm_fair.solve.shares import equal_rate, finish_time, least_makespan, max_min, max_sum
 
 __all__ = [
     "LIMIT_SECONDS",
@@ -19,7 +19,7 @@ __all__ = [
     "equal_rate",
     "finish_time",
     "first_in_line",
-    "makespan",
+    "least_makespan",
     "max_min",
     "max_sum",
     "shortest_line",

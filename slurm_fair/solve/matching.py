@@ -140,18 +140,18 @@ def whole_makespan(
 def _whole_problem(
     seconds: Table, gang: Floats, capacity: Floats, jobs: Ints, kinds: Ints, most: float
 ) -> Problem:
-    columns, people, types = len(jobs), len(gang), len(capacity)
+    columns, everybody, types = len(jobs), len(gang), len(capacity)
     at, ones, spent = np.arange(columns), np.ones(columns), seconds[jobs, kinds]
-    placed = np.bincount(jobs, minlength=people) > 0
+    placed = np.bincount(jobs, minlength=everybody) > 0
     cells = MatrixEntries.joined(
         (jobs, at, ones),  # everybody somewhere
-        (people + kinds, at, gang[jobs] * spent),  # a type's load ...
-        (people + np.arange(types), np.full(types, columns), -capacity),  # ... within capacity * T
-        (people + types + jobs, at, spent),  # each within T
-        (people + types + np.arange(people), np.full(people, columns), -np.ones(people)),
+        (everybody + kinds, at, gang[jobs] * spent),  # a type's load ...
+        (everybody + np.arange(types), np.full(types, columns), -capacity),  # ... within capacity * T
+        (everybody + types + jobs, at, spent),  # each within T
+        (everybody + types + np.arange(everybody), np.full(everybody, columns), -np.ones(everybody)),
     )
-    least = np.concatenate([placed.astype(np.float64), np.full(types + people, -np.inf)])
-    upper = np.concatenate([placed.astype(np.float64), np.zeros(types + people)])
+    least = np.concatenate([placed.astype(np.float64), np.full(types + everybody, -np.inf)])
+    upper = np.concatenate([placed.astype(np.float64), np.zeros(types + everybody)])
     whole = np.append(np.ones(columns, dtype=bool), False)
     return Problem(
         np.append(np.zeros(columns), -1.0), np.append(ones, most * (1 + 1e-9)), cells, least, upper, whole

@@ -29,7 +29,7 @@ _ROUNDS = 25  # of raising the lowest; the rest keeps what it has then
 _DESCENTS = 40
 
 # What is left is shared out in one of these ways; with several GPU types by raising the lowest.
-Spread = Callable[[Floats, Floats, float], Floats]
+Leftover = Callable[[Floats, Floats, float], Floats]
 
 
 def equal_rate(rate: Table, capacity: Floats) -> Floats:
@@ -88,7 +88,7 @@ def finish_time(
     age: Floats,
     left: Floats,
     alone: Floats,
-    spread: Spread = topped_up,
+    leftover: Leftover = topped_up,
     limit_seconds: float = LIMIT_SECONDS,
 ) -> Shares:
     """The least peak of finish-time fairness, (age_i + left_i / thr_i(X)) / alone_i (Gavel 4.2, Themis' rho)."""
@@ -100,16 +100,16 @@ def finish_time(
         return _descended(_Fleet.of(rate, gang, capacity), age, left, alone, limit_seconds)
     gpus, fraction = float(capacity[0]), np.zeros(len(gang))
     peak, needed = lowest_peak(age[can], left[can] / rate[can, 0], alone[can], gang[can], gpus)
-    fraction[can] = spread(needed, gang[can], gpus)
+    fraction[can] = leftover(needed, gang[can], gpus)
     return _one_type(fraction, peak)
 
 
-def makespan(
+def least_makespan(
     rate: Table,
     gang: Floats,
     capacity: Floats,
     left: Floats,
-    spread: Spread = centred,
+    leftover: Leftover = centred,
     limit_seconds: float = LIMIT_SECONDS,
 ) -> Shares:
     """The least T in which everybody's `left` can be done by time-sharing; the open shop with preemption.
@@ -128,7 +128,7 @@ def makespan(
     gpus = float(capacity[0])
     level = floor_of(need, gang, gpus, can)
     fraction = np.zeros(len(gang))
-    fraction[can] = spread(np.minimum(level * need[can], 1.0), gang[can], gpus)
+    fraction[can] = leftover(np.minimum(level * need[can], 1.0), gang[can], gpus)
     return _one_type(fraction, 1.0 / level)
 
 
@@ -209,10 +209,10 @@ def _raised(fleet: _Fleet, need: Floats, limit_seconds: float) -> Shares:
 
 def _lift(fleet: _Fleet, need: Floats, open_: Bools, floor: Floats, limit_seconds: float) -> Solution:
     """One such problem; its last column is t, its last rows are the jobs' rates."""
-    columns, first, people = len(fleet.jobs), fleet.first_job_row, np.flatnonzero(open_)
+    columns, first, open_jobs = len(fleet.jobs), fleet.first_job_row, np.flatnonzero(open_)
     limits = fleet.limits()
     rates = (first + fleet.jobs, np.arange(columns), fleet.rate[fleet.jobs, fleet.types])
-    lifts = (first + people, np.full(len(people), columns), -need[people])
+    lifts = (first + open_jobs, np.full(len(open_jobs), columns), -need[open_jobs])
     cells = MatrixEntries.joined((limits.row, limits.column, limits.value), rates, lifts)
     least = np.concatenate([np.full(first, -np.inf), np.where(open_, 0.0, floor)])
     most = np.concatenate([fleet.most(), np.full(len(need), np.inf)])

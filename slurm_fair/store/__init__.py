@@ -1,6 +1,6 @@
 """The journal on SQLite: one writer, many readers, nothing acknowledged is ever lost."""
 
-from slurm_fair.store.journal import SqliteJournal, open_journal, set_aside
+from slurm_fair.store.journal import SqliteJournal, move_damaged, open_journal
 from slurm_fair.store.ownership import epoch_of, fence, is_owned
 from slurm_fair.store.prune import Pruned
 from slurm_fair.store.reader import Reader, open_reader
@@ -14,7 +14,7 @@ __all__ = [
     "epoch_of",
     "fence",
     "is_owned",
+    "move_damaged",
     "open_journal",
     "open_reader",
-    "set_aside",
 ]

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 from slurm_fair.errors import StoreError
 from slurm_fair.store.permissions import beside, check_files, check_readable, make_file
 from slurm_fair.store.schema import bring_up_to_date, check_version
-from slurm_fair.store.sqlite_errors import in_words, one_line
+from slurm_fair.store.sqlite_errors import as_store_errors, one_line
 
 BUSY_SECONDS = 5.0
 # Up to here the indexes are proved too; above, quick_check alone reads the file at the disk's speed.
@@ -25,11 +25,11 @@ def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
     """The one read-write connection: sound, up to date, and durable at each commit."""
     os.close(make_file(path))
     check_files(path)
-    with in_words(path):
+    with as_store_errors(path):
         conn = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
     db = _wrap(conn)
     try:
-        with in_words(path):
+        with as_store_errors(path):
             _prepare(db, path)
     except BaseException:
         conn.close()
@@ -40,7 +40,7 @@ def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
 def open_read_only(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
     """A connection that changes nothing, whether the daemon lives, died or ended."""
     check_readable(path)
-    with in_words(path):
+    with as_store_errors(path):
         try:
             return _connect_reader(path, "mode=ro", busy_seconds)
         except sqlite3.OperationalError as error:

@@ -40,7 +40,7 @@ from slurm_fair.store.rows import (
     sealed,
 )
 from slurm_fair.store.speeds import BELIEF_COLUMNS, SPEED_COLUMNS, belief_rows, speed_rows
-from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.store.sqlite_errors import as_store_errors
 from slurm_fair.store.tenant_moments import moments_of
 from slurm_fair.throughput import Known
 
@@ -94,10 +94,10 @@ class SqliteJournal(Reader):
     def rescue(self) -> Path:
         """A whole copy of the journal beside its place, out of the file that is still open."""
         kept = self.path.with_name(f"{self.path.name}.rescued-{self.epoch}")
-        with in_words(kept):
+        with as_store_errors(kept):
             kept.unlink(missing_ok=True)
         os.close(make_file(kept))
-        with in_words(kept):
+        with as_store_errors(kept):
             self._db.execute("VACUUM INTO ?", (str(kept),))
         return kept
 
@@ -111,7 +111,7 @@ class SqliteJournal(Reader):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction of the owner; what goes wrong leaves nothing behind."""
-        with self._ownership.writing(), in_words(self.path):
+        with self._ownership.writing(), as_store_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -262,7 +262,7 @@ class SqliteJournal(Reader):
         """Forget what is too old or too much, at most so many rows of a kind; cheap enough for every tick."""
         with self._writing():
             pruned = prune(self._db, now - keep_seconds, now, max_bytes, most_rows)
-        with in_words(self.path):
+        with as_store_errors(self.path):
             # A script, because this statement does its work page by page and `execute` takes one step only.
             self._db.executescript(f"PRAGMA incremental_vacuum({most_rows * 10})")
         return pruned
@@ -285,7 +285,7 @@ class SqliteJournal(Reader):
 
     def bytes_used(self) -> int:
         """Bytes of the file that hold something."""
-        with in_words(self.path):
+        with as_store_errors(self.path):
             return bytes_used(self._db)
 
     def _insert(self, table: str, columns: str, rows: Sequence[Row]) -> None:
@@ -330,14 +330,14 @@ def open_journal(path: Path | str, busy_seconds: float = BUSY_SECONDS) -> Sqlite
         raise
 
 
-def set_aside(path: Path | str) -> Path:
+def move_damaged(path: Path | str) -> Path:
     """Rename a damaged journal and its companions, so that a new one can begin; its new name."""
     path = Path(path)
     prepare_directory(path)
     ownership = Ownership(path)  # nobody may be writing it
     try:
         kept = path.with_name(f"{path.name}.corrupt-{epoch_of(path)}")
-        with in_words(path):
+        with as_store_errors(path):
             for suffix in ("-shm", "-wal", ""):
                 if beside(path, suffix).exists():
                     beside(path, suffix).rename(beside(kept, suffix))

@@ -20,7 +20,7 @@ from pathlib import Path
 from slurm_fair.errors import NotHere, NotTheOwner, StoreError
 from slurm_fair.locks import is_locked
 from slurm_fair.store.permissions import beside, make_file
-from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.store.sqlite_errors import as_store_errors
 
 _RECORD_BYTES = 128  # one sector at most: a write of it is seen whole or not at all
 _POLL_SECONDS = 0.02
@@ -40,7 +40,7 @@ class Ownership:
             os.close(self._lock)
             raise
         _close_in_children(self)
-        with in_words(path), _locked(self._epoch_file):
+        with as_store_errors(path), _locked(self._epoch_file):
             self.epoch = _read_epoch(self._epoch_file, path)[0] + 1
             _write_epoch(self._epoch_file, self.epoch, who())
 
@@ -53,21 +53,21 @@ class Ownership:
                 f"{self._path}: another daemon owns the journal ({holder or 'it is just starting'}): "
                 "stop that one first"
             ) from error
-        with in_words(self._path):
+        with as_store_errors(self._path):
             os.pwrite(self._lock, who().ljust(_RECORD_BYTES).encode()[:_RECORD_BYTES], 0)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Nobody can fence us inside this block; entered only while we are the owner."""
         self._be_open()
-        with in_words(self._path), _locked(self._epoch_file):
+        with as_store_errors(self._path), _locked(self._epoch_file):
             self.check()
             yield
 
     def check(self) -> None:
         """NotTheOwner once somebody else has raised the epoch."""
         self._be_open()
-        with in_words(self._path):
+        with as_store_errors(self._path):
             same_file = os.fstat(self._epoch_file).st_nlink > 0
             epoch, by = _read_epoch(self._epoch_file, self._path)
         if not same_file:
@@ -109,7 +109,7 @@ def fence(path: Path, by: str = "", wait_seconds: float = 5.0, owner: float = 0)
         raise NotHere(f"{path}: there is no journal here: check [storage]")
     descriptor = make_file(beside(path, ".epoch"))
     try:
-        with in_words(path):
+        with as_store_errors(path):
             patient = _wait_for(descriptor, wait_seconds)
             epoch = _read_epoch(descriptor, path)[0]
             if not owner or epoch <= owner:
@@ -126,7 +126,7 @@ def epoch_of(path: Path) -> int:
     """The epoch now; 0 before the first open."""
     if not beside(path, ".epoch").exists():
         return 0
-    with in_words(path):
+    with as_store_errors(path):
         descriptor = os.open(beside(path, ".epoch"), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             return _read_epoch(descriptor, path)[0]

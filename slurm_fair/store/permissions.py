@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slurm_fair.errors import NotHere, UnsafeStore
 from slurm_fair.output import open_kept
-from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.store.sqlite_errors import as_store_errors
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -28,7 +28,7 @@ def beside(path: Path, suffix: str) -> Path:
 def prepare_directory(path: Path) -> None:
     """The database's directory exists and nobody else can write in it."""
     directory = path.parent
-    with in_words(directory):
+    with as_store_errors(directory):
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     _check(directory, stat.S_ISDIR, "directory", 0o750)
 
@@ -42,7 +42,7 @@ def check_files(path: Path) -> None:
 
 def check_readable(path: Path) -> None:
     """Refuse a journal that somebody else could have written. Its reader need not be its owner."""
-    with in_words(path):
+    with as_store_errors(path):
         there = path.exists()
         modes = {place: place.stat().st_mode for place in (path.parent, path) if there}
     if not there:
@@ -56,12 +56,12 @@ def check_readable(path: Path) -> None:
 
 def make_file(path: Path) -> int:
     """A descriptor of a companion file, made for its user alone; never through a symlink."""
-    with in_words(path):
+    with as_store_errors(path):
         return open_kept(path, mode=FILE_MODE)
 
 
 def _check(place: Path, is_kind: object, kind: str, most: int) -> None:
-    with in_words(place):
+    with as_store_errors(place):
         found = place.lstat()
     if not callable(is_kind) or not is_kind(found.st_mode):
         raise UnsafeStore(f"{place}: is no {kind}: move it away, links are not followed here")

@@ -34,7 +34,7 @@ from slurm_fair.store.rows import (
     seal,
 )
 from slurm_fair.store.speeds import BELIEF_COLUMNS, SPEED_COLUMNS, beliefs_of, known_of
-from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.store.sqlite_errors import as_store_errors
 from slurm_fair.throughput import Known
 
 _Made = TypeVar("_Made")
@@ -65,7 +65,7 @@ class Reader:
 
     def check(self) -> None:
         """StoreError when the file's structure is damaged."""
-        with in_words(self.path):
+        with as_store_errors(self.path):
             check_soundness(self._db, self.path)
 
     # Standings and ticks
@@ -252,7 +252,7 @@ class Reader:
         return rows[0][0] if rows else None
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        with in_words(self.path):
+        with as_store_errors(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def _made(self, make: Callable[[Row], _Made], rows: list[Row]) -> list[_Made]:

@@ -30,7 +30,7 @@ _MOST_SAID = 200
 
 
 @contextmanager
-def in_words(path: Path) -> Iterator[None]:
+def as_store_errors(path: Path) -> Iterator[None]:
     """Failures of SQLite and of the file system leave this block as StoreError."""
     try:
         yield

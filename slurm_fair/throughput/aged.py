@@ -35,7 +35,7 @@ class AgedSamples:
         return anywhere
 
 
-def sizes_of(batch: Floats) -> Ints:
+def batch_scale(batch: Floats) -> Ints:
     """Batch sizes on the scale of sizes."""
     size: Ints = np.rint(np.log2(batch) * _SIZES_PER_DOUBLING).astype(np.int64)
     return size
@@ -59,10 +59,10 @@ def aged(samples: Samples, now: float, keeping: Keeping) -> AgedSamples:
     group, first = groups(samples.job_class, samples.gpu_type)
     per_gpu = samples.batch_size / np.maximum(samples.gpus, 1)
     said = np.flatnonzero(np.isfinite(per_gpu) & (samples.node == ANY_NODE))
-    usual = _usual(group[said], sizes_of(per_gpu[said]), weight[said], len(first))
+    usual = _usual(group[said], batch_scale(per_gpu[said]), weight[said], len(first))
     size = usual[group]
-    told = np.isfinite(per_gpu)
-    size[told] = sizes_of(per_gpu[told])
+    known = np.isfinite(per_gpu)
+    size[known] = batch_scale(per_gpu[known])
     return AgedSamples(samples, weight, size, group, samples.job_class[first], samples.gpu_type[first], usual)
 
 

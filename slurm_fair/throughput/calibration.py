@@ -7,7 +7,7 @@ import numpy as np
 from slurm_fair.throughput.estimator import Estimator
 from slurm_fair.throughput.groups import sums
 from slurm_fair.throughput.links import Links
-from slurm_fair.throughput.theory import DEFAULT_RATIOS, HOST, LINK
+from slurm_fair.throughput.theory import DEFAULT_RATIOS, LINKS
 
 
 def links_of(asked: Estimator) -> Links:
@@ -15,9 +15,9 @@ def links_of(asked: Estimator) -> Links:
 
     To be asked of the site's own measuring jobs alone: through it, one class moves what is foreseen of another.
     """
-    told, names, gpu_type = asked.theory, asked.known.samples.gpu_types, asked.known.gpu_type
+    theory, names, gpu_type = asked.theory, asked.known.samples.gpu_types, asked.known.gpu_type
     count = len(names)
-    ratios = told.ratios + told.fits.parameters[:, LINK : HOST + 1]
+    ratios = theory.ratios + theory.fits.parameters[:, LINKS]
     ratios = ratios - ratios[:, 1:2]
     classes = np.bincount(gpu_type, minlength=count)
     rates = np.empty((4, count))

@@ -14,8 +14,8 @@ def believed_progress(before: Floats, said: Floats, elapsed: Floats, best_rate: 
     nothing was said, or the class was never measured, and then what the job says stands.
     """
     most = np.where(np.isnan(best_rate), np.inf, before + np.maximum(elapsed, 0.0) * best_rate)
-    told = np.where(np.isnan(said), before, said)
-    return np.clip(told, before, np.maximum(most, before))
+    claimed = np.where(np.isnan(said), before, said)
+    return np.clip(claimed, before, np.maximum(most, before))
 
 
 def faded(value: Floats, silent_seconds: Floats, half_life_seconds: float) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Codes, Ints, take_or
 from slurm_fair.throughput.aged import AgedSamples, aged, groups_asked
-from slurm_fair.throughput.by_theory import best_groups, speeds_of, theory_answers
+from slurm_fair.throughput.by_theory import best_groups, theory_answers, type_speeds
 from slurm_fair.throughput.known import Keeping, Known
 from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.measured import MeasuredMeans, measured_means, rows_of
@@ -76,6 +76,6 @@ def _answered(before: Predictions, there: Bools, answer: Predictions) -> Predict
 
 def _counted(links: Links, shapes: JobShapes) -> Predictions:
     """Linear scaling: a GPU of the reference type does one sample a second."""
-    rate = shapes.gpus * speeds_of(links, shapes.gpu_types)[shapes.gpu_type]
+    rate = shapes.gpus * type_speeds(links, shapes.gpu_types)[shapes.gpu_type]
     doubt = np.full(len(shapes), LINEAR_DOUBT)
     return Predictions(rate, doubt, _all(SpeedLayer.NOTHING, shapes), np.zeros(len(shapes)))

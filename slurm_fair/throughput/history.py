@@ -21,7 +21,7 @@ class RunTimes:
     """One entry per job asked for; nan where no job of its class has ended."""
 
     seconds: Floats  # run time of the whole job: the median
-    spread: Floats  # standard deviation of the logarithm of one run time: 0.7 = twice or half is usual
+    deviation: Floats  # standard deviation of the logarithm of one run time: 0.7 = twice or half is usual
     count: Floats  # ended jobs behind it, each as much as its age leaves of it
 
 
@@ -44,5 +44,5 @@ def expected_run_times(
     median = np.exp(weighted_medians(asked, logs, weight, len(classes)))
     outlived = np.isnan(median) & np.isin(row_class, ends.job_class)
     return RunTimes(
-        np.where(outlived, 2 * ran, median), np.where(outlived, np.log(2.0), means.spread), means.weight
+        np.where(outlived, 2 * ran, median), np.where(outlived, np.log(2.0), means.deviation), means.weight
     )

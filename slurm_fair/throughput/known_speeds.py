@@ -41,7 +41,7 @@ def speeds_for(
     number = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)
     index = {name: at for at, name in enumerate(classes)}
     rows = np.array([index[name] for name in job_classes], dtype=np.int64)
-    told = [name for name, is_known in zip(classes, known, strict=True) if is_known]
-    called = tuple(f"{name.tenant}: {name.key}" for name in told)
+    measured = [name for name, is_known in zip(classes, known, strict=True) if is_known]
+    called = tuple(f"{name.tenant}: {name.key}" for name in measured)
     rate, doubt = answer.rate.reshape(shape)[known], answer.doubt.reshape(shape)[known]
-    return Speeds(number[rows], wanted, rate, doubt, called, node_speeds(asked, told, node_names))
+    return Speeds(number[rows], wanted, rate, doubt, called, node_speeds(asked, measured, node_names))

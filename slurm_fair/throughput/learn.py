@@ -96,8 +96,8 @@ def _both_layers(samples: Samples) -> Samples:
     return anywhere.joined(clean.take(pure & (clean.node != ANY_NODE)))
 
 
-def _seconds(told: Floats) -> Floats:
-    return np.where((told >= 0) & (told < _MOST_SECONDS), told, np.nan)
+def _seconds(given: Floats) -> Floats:
+    return np.where((given >= 0) & (given < _MOST_SECONDS), given, np.nan)
 
 
 def _nth_newest(group: Ints, job: Ints, time: Floats, value: Floats) -> Ints:

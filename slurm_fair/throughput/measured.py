@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, take_or
-from slurm_fair.throughput.aged import AgedSamples, sizes_of
+from slurm_fair.throughput.aged import AgedSamples, batch_scale
 from slurm_fair.throughput.groups import groups, lookup
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.robust import robust_means
@@ -32,7 +32,7 @@ class MeasuredMeans:
     size: Ints
     log_rate: Floats  # mean of log(samples a second)
     doubt: Floats  # of that mean
-    spread: Floats  # of one sample
+    deviation: Floats  # of one sample
     count: Floats  # samples, each as much as its age leaves of it
 
 
@@ -42,12 +42,12 @@ def measured_means(known: AgedSamples) -> MeasuredMeans:
     columns = (known.group, samples.node, samples.gpus, samples.nodes, samples.most, known.size)
     cell, first = groups(*columns)
     means = robust_means(cell, np.log(samples.rate), known.weight, len(first))
-    spread = np.sqrt(
-        (GUESS_COUNTS * FIRST_GUESS**2 + means.weight * means.spread**2) / (GUESS_COUNTS + means.weight)
+    deviation = np.sqrt(
+        (GUESS_COUNTS * FIRST_GUESS**2 + means.weight * means.deviation**2) / (GUESS_COUNTS + means.weight)
     )
-    doubt = np.hypot(spread / np.sqrt(np.maximum(means.weight, 1e-9)), LEAST_DOUBT)
+    doubt = np.hypot(deviation / np.sqrt(np.maximum(means.weight, 1e-9)), LEAST_DOUBT)
     group, node, gpus, nodes, most, size = (column[first] for column in columns)
-    return MeasuredMeans(group, node, gpus, nodes, most, size, means.mean, doubt, spread, means.weight)
+    return MeasuredMeans(group, node, gpus, nodes, most, size, means.mean, doubt, deviation, means.weight)
 
 
 def rows_of(known: AgedSamples, means: MeasuredMeans, shapes: JobShapes, group: Ints, any_node: bool) -> Ints:
@@ -60,7 +60,7 @@ def rows_of(known: AgedSamples, means: MeasuredMeans, shapes: JobShapes, group: 
         asked = asked & (node >= 0)
     size = take_or(known.usual, group, 0)
     said = np.isfinite(shapes.batch)
-    size[said] = sizes_of(shapes.batch[said])
+    size[said] = batch_scale(shapes.batch[said])
     wanted = (group, node, shapes.gpus, shapes.nodes, most_on_a_node(shapes), size)
     table = (means.group, means.node, means.gpus, means.nodes, means.most, means.size)
     found = absent(len(shapes))

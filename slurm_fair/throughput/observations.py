@@ -47,7 +47,7 @@ def observations(known: AgedSamples) -> Observations:
     cell, first = groups(group, size, rows.gpus, rows.nodes, rows.most)
     step = np.log(batches_of(size) * rows.gpus / rows.rate)
     means = robust_means(cell, step, weight, len(first))
-    doubt = np.hypot(means.spread, FIRST_GUESS) / np.sqrt(np.maximum(means.weight, 1e-9))
+    doubt = np.hypot(means.deviation, FIRST_GUESS) / np.sqrt(np.maximum(means.weight, 1e-9))
     flat = _Flat(
         group[first], size[first], rows.gpus[first], rows.nodes[first], rows.most[first], means.mean, doubt
     )
@@ -81,13 +81,13 @@ class _Flat:
 
     def with_phases(self, shares: StepShares, usual: Ints) -> _Flat:
         """Phases say what one GPU would do alone: an observation more, where they are told."""
-        told = np.flatnonzero(np.isfinite(shares.computing))
-        of_told = shares.take(told)
-        nothing = np.zeros(len(told))
-        alone = step_seconds(of_told.parts(of_told.computing, of_told.backward), nothing, nothing)
-        one = np.ones(len(told), dtype=np.int64)
-        doubt = np.full(len(told), FROM_PHASES)
-        return self._with((told, usual[told], one, one, one, np.log(alone), doubt))
+        rows = np.flatnonzero(np.isfinite(shares.computing))
+        reported = shares.take(rows)
+        nothing = np.zeros(len(rows))
+        alone = step_seconds(reported.parts(reported.computing, reported.backward), nothing, nothing)
+        one = np.ones(len(rows), dtype=np.int64)
+        doubt = np.full(len(rows), FROM_PHASES)
+        return self._with((rows, usual[rows], one, one, one, np.log(alone), doubt))
 
     def _with(self, more: tuple[Ints | Floats, ...]) -> _Flat:
         mine = (self.group, self.size, self.gpus, self.nodes, self.most, self.log_step, self.doubt)

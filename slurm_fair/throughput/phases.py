@@ -15,7 +15,7 @@ from slurm_fair.throughput.timing import Pattern, StepParts
 
 BACKWARD, BACKWARD_DOUBT = 0.5, 0.1  # of computing, where no phases are known, and the doubt about that
 UPDATE = 0.1
-TOLD_DOUBT = 0.03  # about a share that jobs reported
+REPORTED_DOUBT = 0.03  # about a share that jobs reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> Ste
         _median(getattr(samples, name), group, weight, groups) for name in ("forward", "backward", "update")
     )
     computing = forward + backward + np.where(np.isnan(update), 0.0, update)
-    told: Bools = computing > 0
-    whole = np.where(told, computing, 1.0)
+    reported: Bools = computing > 0
+    whole = np.where(reported, computing, 1.0)
     hit, miss, misses = _data(samples, group, weight, groups)
     return StepShares(
-        np.where(told, np.clip(backward / whole, 0.05, 0.9), BACKWARD),
-        np.where(told, TOLD_DOUBT, BACKWARD_DOUBT),
-        np.where(told, np.where(np.isnan(update), 0.0, np.minimum(update / whole, 0.9)), UPDATE),
-        np.where(told & (hit > 0), hit / whole, 0.0),
-        np.where(told & (miss > 0), miss / whole, 0.0),
-        np.where(told & (misses > 0), misses, 0.0),
+        np.where(reported, np.clip(backward / whole, 0.05, 0.9), BACKWARD),
+        np.where(reported, REPORTED_DOUBT, BACKWARD_DOUBT),
+        np.where(reported, np.where(np.isnan(update), 0.0, np.minimum(update / whole, 0.9)), UPDATE),
+        np.where(reported & (hit > 0), hit / whole, 0.0),
+        np.where(reported & (miss > 0), miss / whole, 0.0),
+        np.where(reported & (misses > 0), misses, 0.0),
         _pattern(samples, group, weight, groups),
-        np.where(told, computing, np.nan),
+        np.where(reported, computing, np.nan),
     )
 
 

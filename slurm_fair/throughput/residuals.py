@@ -48,8 +48,8 @@ def carried(residuals: Residuals, group: Ints, place: Floats) -> tuple[Floats, F
     """The error to expect at each place of a group, and the variance that stays; [question], [question, 4]."""
     like = _alike(place[:, None, :], residuals.places[group]) * residuals.several[group]
     error = np.einsum("qm,qm->q", like, residuals.pull[group])
-    told = np.einsum("qm,qmn,qn->q", like, residuals.inverse[group], like, optimize=True)
-    left = np.maximum(OF_BATCH**2 + OF_SHAPE**2 - told, 0.0)
+    explained = np.einsum("qm,qmn,qn->q", like, residuals.inverse[group], like, optimize=True)
+    left = np.maximum(OF_BATCH**2 + OF_SHAPE**2 - explained, 0.0)
     one = place[:, 1] <= 0
     return np.where(one, 0.0, error), np.where(one, 0.0, left)
 

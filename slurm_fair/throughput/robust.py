@@ -12,7 +12,7 @@ from slurm_fair.throughput.groups import sums
 HUBER = 1.345  # 95 % as sharp as the plain mean where nothing is odd
 _OF_MAD = 1.4826  # a normal's standard deviation over its median absolute deviation
 _STEPS = 8
-_LEAST_SPREAD = 0.005  # of logarithms: clocks and step counts are no better
+_LEAST_DEVIATION = 0.005  # of logarithms: clocks and step counts are no better
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class RobustMeans:
     """One entry per group; nan where a group has nothing that counts."""
 
     mean: Floats
-    spread: Floats  # standard deviation of one value
+    deviation: Floats  # standard deviation of one value
     weight: Floats  # sum of weights: how many samples of today the group is worth
 
 
@@ -29,14 +29,14 @@ def robust_means(group: Ints, value: Floats, weight: Floats, groups: int) -> Rob
     total = sums(group, weight, groups)
     mean = weighted_medians(group, value, weight, groups)
     scale = np.maximum(
-        _OF_MAD * weighted_medians(group, np.abs(value - mean[group]), weight, groups), _LEAST_SPREAD
+        _OF_MAD * weighted_medians(group, np.abs(value - mean[group]), weight, groups), _LEAST_DEVIATION
     )
     for _ in range(_STEPS):
         far = np.abs(value - mean[group]) / (HUBER * scale[group])
         mean = _means(group, value, weight / np.maximum(far, 1.0), groups)
     near = np.clip(value - mean[group], -3 * scale[group], 3 * scale[group])
-    spread = np.maximum(np.sqrt(_means(group, near**2, weight, groups)), _LEAST_SPREAD)
-    return RobustMeans(mean, np.where(total > 0, spread, np.nan), total)
+    deviation = np.maximum(np.sqrt(_means(group, near**2, weight, groups)), _LEAST_DEVIATION)
+    return RobustMeans(mean, np.where(total > 0, deviation, np.nan), total)
 
 
 def weighted_medians(group: Ints, value: Floats, weight: Floats, groups: int) -> Floats:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints
+from slurm_fair.model.columns import Code, Codes, Columns, Floats, Ints
 from slurm_fair.throughput.job_class import JobClass
 
 
-class SpeedLayer(IntEnum):
+class SpeedLayer(Code):
     """The layer that a prediction comes from, the surest first (Hops 3.3)."""
 
     ENTITY = 0  # measured by this class in this shape on this very node

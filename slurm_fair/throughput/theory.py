@@ -6,6 +6,7 @@ One measurement on one GPU and one on several nodes are enough; each further one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
@@ -19,13 +20,22 @@ from slurm_fair.throughput.phases import StepShares
 from slurm_fair.throughput.residuals import Residuals, residuals_of
 from slurm_fair.throughput.timing import link_factors, longest_of, step_seconds
 
-# Columns of the parameters; the logarithm of the step of one GPU follows, for each batch size.
-SCALE = 0  # log of P / B_net, in seconds
-LINK, NET, BUS, HOST = 1, 2, 3, 4  # log of what this class adds to the ratio of each link to the net
-WAIT = 5  # log of the spread of one process over its step
-SOLO = 6  # a GPU among others computes faster than alone by this
-BACKWARD = 7  # of computing
-SHARED = 8
+
+class Parameter(IntEnum):
+    """Columns of the parameters; the logarithm of the step of one GPU follows, for each batch size."""
+
+    SCALE = 0  # log of P / B_net, in seconds
+    LINK = 1  # log of what this class adds to the ratio of this link to the net
+    NET = 2  # the same of the net itself
+    BUS = 3  # of the bus
+    HOST = 4  # of the host
+    WAIT = 5  # log of the spread of one process over its step
+    SOLO = 6  # a GPU among others computes faster than alone by this
+    BACKWARD = 7  # of computing
+
+
+LINKS = slice(Parameter.LINK, Parameter.HOST + 1)  # columns
+SHARED = len(Parameter)
 _NUDGE = 1e-5
 
 FAR = 0.06  # the theory's own error in shapes of several GPUs
@@ -66,13 +76,13 @@ def _ratios(gpu_types: tuple[str, ...], links: Links) -> tuple[Floats, Floats]:
     """For each type the logarithms of B_net over the rate of each link, and the doubts about them."""
     row = places_in(gpu_types, links.gpu_types)[: len(gpu_types)]
     ratios = np.tile(DEFAULT_RATIOS, (len(gpu_types), 1))
-    doubts = np.tile(_DEVIATIONS[LINK : HOST + 1], (len(gpu_types), 1))
+    doubts = np.tile(_DEVIATIONS[LINKS], (len(gpu_types), 1))
     for column, rate in ((0, links.link), (2, links.bus), (3, links.host)):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(links.net / rate)[row] if len(links) else np.full(len(row), np.nan)
-        told = (row >= 0) & ~np.isnan(ratio)
-        ratios[told, column] = np.maximum(ratio[told], -12.0)  # a link that takes no time
-        doubts[told, column] = _KNOWN_LINK
+        measured = (row >= 0) & ~np.isnan(ratio)
+        ratios[measured, column] = np.maximum(ratio[measured], -12.0)  # a link that takes no time
+        doubts[measured, column] = _KNOWN_LINK
     return ratios, doubts
 
 
@@ -82,13 +92,13 @@ def _prior(observed: Observations, link_doubts: Floats) -> Normals:
     step, base = _first_steps(observed)
     mean = np.zeros((groups, SHARED + batches))
     deviation = np.ones((groups, SHARED + batches))
-    mean[:, SCALE] = base + np.log(_GUESS)
-    mean[:, WAIT] = np.log(_LEAST_WAIT)
-    mean[:, BACKWARD] = observed.shares.backward
+    mean[:, Parameter.SCALE] = base + np.log(_GUESS)
+    mean[:, Parameter.WAIT] = np.log(_LEAST_WAIT)
+    mean[:, Parameter.BACKWARD] = observed.shares.backward
     mean[:, SHARED:] = step
-    deviation[:, :BACKWARD] = _DEVIATIONS
-    deviation[:, LINK : HOST + 1] = link_doubts
-    deviation[:, BACKWARD] = observed.shares.backward_doubt
+    deviation[:, : Parameter.BACKWARD] = _DEVIATIONS
+    deviation[:, LINKS] = link_doubts
+    deviation[:, Parameter.BACKWARD] = observed.shares.backward_doubt
     return Normals(mean, deviation)
 
 
@@ -117,10 +127,10 @@ def _fits(observed: Observations, shapes: StepShapes, prior: Normals) -> Fits:
     def all_slopes(parameters: Floats) -> Floats:
         """An entry hangs on the step of one GPU with its own batch size alone."""
         by_each = slopes(shapes, parameters[:, :SHARED], _alone(observed, parameters))
-        spread = np.zeros((groups, entries, parameters.shape[1]))
-        spread[:, :, :SHARED] = by_each[:, :, :SHARED]
-        spread[at] = by_each[:, :, SHARED]
-        return spread
+        by_parameter = np.zeros((groups, entries, parameters.shape[1]))
+        by_parameter[:, :, :SHARED] = by_each[:, :, :SHARED]
+        by_parameter[at] = by_each[:, :, SHARED]
+        return by_parameter
 
     doubt = np.hypot(observed.doubt, np.where(observed.gpus > 1, FAR, ALONE))
     return fitted(model, all_slopes, observed.log_step, doubt, prior)
@@ -145,14 +155,14 @@ class StepShapes:
 def log_steps(shapes: StepShapes, shared: Floats, alone: Floats) -> Floats:
     """Logarithm of the seconds of a step in each shape; `alone` is that of one GPU by itself (eq. 1, 2 and 4)."""
     nothing, shares = np.zeros_like(alone), shapes.shares
-    backward = shared[:, BACKWARD, None] + nothing
+    backward = shared[:, Parameter.BACKWARD, None] + nothing
     unit = step_seconds(shares.parts(nothing + 1, backward), nothing, nothing)
-    among_others = np.where(shapes.gpus > 1, shared[:, SOLO, None], 0.0)
+    among_others = np.where(shapes.gpus > 1, shared[:, Parameter.SOLO, None], 0.0)
     computing = np.exp(alone - among_others) / unit
-    per_link = np.exp(shared[:, SCALE, None] + shapes.ratios + shared[:, LINK : HOST + 1])
+    per_link = np.exp(shared[:, Parameter.SCALE, None] + shapes.ratios + shared[:, LINKS])
     factors = link_factors(shapes.gpus, shapes.nodes, shapes.most)
     communication = np.einsum("gml,gl->gm", factors, per_link)
-    waiting = np.exp(shared[:, WAIT, None] + alone) * longest_of(shapes.gpus)
+    waiting = np.exp(shared[:, Parameter.WAIT, None] + alone) * longest_of(shapes.gpus)
     log_step: Floats = np.log(step_seconds(shares.parts(computing, backward), communication, waiting))
     return log_step
 

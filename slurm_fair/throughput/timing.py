@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Codes, Floats
+from slurm_fair.model.columns import Code, Codes, Floats
 
 NOT_OVERLAPPED = 0.2  # of T_c runs after backward propagation in any case (the paper's choice)
 CORNER = 0.05  # of a step: the corner of a maximum is rounded by so much, since no two steps are alike
 
 
-class Pattern(IntEnum):
+class Pattern(Code):
     """The overlap that a training loop has (Hops 3.5)."""
 
     NOT_SAID = 0

@@ -18,7 +18,7 @@ _SPAN = re.compile(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?")
 _WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
 
 
-def number(text: str) -> float:
+def read_number(text: str) -> float:
     """The cell as a finite number."""
     if _NUMBER.fullmatch(text) is None:
         words = "is empty: give a number" if not text.strip() else f"{shown(text)} is no number"
@@ -31,7 +31,7 @@ def number(text: str) -> float:
 
 def positive(text: str) -> float:
     """A number above 0."""
-    value = number(text)
+    value = read_number(text)
     if not value > 0:
         raise BadCell(f"{shown(text)} must be above 0")
     return value
@@ -39,13 +39,13 @@ def positive(text: str) -> float:
 
 def not_negative(text: str) -> float:
     """A number of 0 or more."""
-    value = number(text)
+    value = read_number(text)
     if value < 0:
         raise BadCell(f"{shown(text)} must be 0 or more")
     return value + 0.0  # -0 is 0
 
 
-def instant(text: str) -> float:
+def read_instant(text: str) -> float:
     """Seconds since some beginning."""
     return _within_a_century(text, not_negative(text))
 
@@ -70,7 +70,7 @@ def whole(text: str) -> int:
 
 def one_or_more_or_nan(text: str) -> float:
     """A number of 1 or more; NaN where it is not given."""
-    value = number(text) if text else math.nan
+    value = read_number(text) if text else math.nan
     if value < 1:
         raise BadCell(f"{shown(text)} must be 1 or more")
     return value

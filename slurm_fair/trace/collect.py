@@ -31,7 +31,7 @@ def _mode(text: str) -> Mode:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "job_id": cells.name,
     "tenant": cells.name,
-    "submit_s": cells.instant,
+    "submit_s": cells.read_instant,
     "gpus": cells.positive,
     "duration_s": cells.duration_or_nan,
     "user": cells.words,

@@ -14,7 +14,7 @@ from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.classes import HOUR, SHOCKWAVE, Workload
 from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.table import REQUIRED, Trace
-from slurm_fair.trace.write import number
+from slurm_fair.trace.write import number_text
 
 _MOST_JOBS = 1_000_000
 _CLASS = "size_class"  # a further column of the trace
@@ -59,9 +59,9 @@ def generate(wish: TraceWish, random: np.random.Generator) -> Trace:
         row = [
             str(at),
             f"t{who + 1:0{digits}}",
-            number(when),
+            number_text(when),
             str(size),
-            number(seconds),
+            number_text(seconds),
             sizes,
             names[group],
         ]

@@ -11,7 +11,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import BadCell, Fault, refuse
 from slurm_fair.trace.table import REQUIRED, Trace
-from slurm_fair.trace.tabular import Row, table
+from slurm_fair.trace.tabular import Row, read_table
 from slurm_fair.trace.throughputs import Throughputs
 
 OTHER_NAMES = {"static_duration_s": "declared_s", "application": "model"}
@@ -36,7 +36,7 @@ def read_trace(
 ) -> Reading:
     """The jobs of a .csv or .csv.gz; InputError names the first bad row unless bad rows are to be skipped."""
     bad: list[Fault] = []
-    with table(path, REQUIRED, OTHER_NAMES) as rows:
+    with read_table(path, REQUIRED, OTHER_NAMES) as rows:
         collector = Collector(rows.columns, ColumnRules(throughputs, need_durations))
         while some := list(islice(rows.rows, _TOGETHER)):
             bad += _added(collector, some)

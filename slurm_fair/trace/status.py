@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from slurm_fair.model.columns import Code
 from slurm_fair.trace.faults import BadCell, nearest_of, shown
 
 
-class End(IntEnum):
+class End(Code):
     """The end of a job, to which the many words of traces come down."""
 
     COMPLETED = 0

@@ -26,7 +26,7 @@ class Table:
 
 
 @contextlib.contextmanager
-def table(
+def read_table(
     path: Path,
     required: Sequence[str],
     other_names: Mapping[str, str] | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 from slurm_fair.errors import InputError
 from slurm_fair.trace import cells
 from slurm_fair.trace.faults import BadCell, Fault, nearest_of, refuse, shown
-from slurm_fair.trace.tabular import table
+from slurm_fair.trace.tabular import read_table
 
 CONSOLIDATED, SPREAD = "consolidated", "unconsolidated"
 # Gavel's reference type, by which the published traces give run times.
@@ -71,7 +71,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 def read_throughputs(path: Path, source: str = "", reference_type: str = "") -> Throughputs:
     """One source of a file (the first, unless named); every bad row is refused."""
     rates: dict[str, dict[Key, float]] = {}
-    with table(path, tuple(_PARSERS)) as rows:
+    with read_table(path, tuple(_PARSERS)) as rows:
         for row in rows.rows:
             fault = row if isinstance(row, Fault) else _take(rows.columns, *row, rates)
             refuse(path, [fault] if fault else [], "every row must be right")

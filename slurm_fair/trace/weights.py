@@ -7,13 +7,13 @@ from pathlib import Path
 from slurm_fair.errors import InputError
 from slurm_fair.trace import cells
 from slurm_fair.trace.faults import BadCell, Fault, refuse, shown
-from slurm_fair.trace.tabular import table
+from slurm_fair.trace.tabular import read_table
 
 
 def read_weights(path: Path) -> dict[str, float]:
     """Weight by tenant, in the file's order; every bad row is refused."""
     weights: dict[str, float] = {}
-    with table(path, ("name", "share"), {"tenant": "name", "weight": "share"}) as rows:
+    with read_table(path, ("name", "share"), {"tenant": "name", "weight": "share"}) as rows:
         at_name, at_share = rows.columns.index("name"), rows.columns.index("share")
         for row in rows.rows:
             fault = (

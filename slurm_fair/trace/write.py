@@ -80,7 +80,7 @@ def columns_of(trace: Trace) -> dict[str, list[str]]:
     )
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """The shortest text that reads back as the same number; nothing for NaN."""
     if math.isnan(value):
         return ""
@@ -88,7 +88,7 @@ def number(value: float) -> str:
 
 
 def _numbers(values: Any) -> list[str]:
-    return [number(value) for value in values.tolist()]
+    return [number_text(value) for value in values.tolist()]
 
 
 def _wholes(values: Ints) -> list[str]:

@@ -43,4 +43,4 @@ def test_our_own_python_is_started_isolated(path: Path) -> None:
 
 
 def test_we_start_processes_of_our_own() -> None:
-    assert {path.name for path in STARTS} >= {"isolated.py", "lab.py", "site_files.py"}
+    assert {path.name for path in STARTS} >= {"own_python.py", "lab.py", "site_files.py"}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter
-from enum import Enum
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeGuard
 
-from slurm_fair import model
 from slurm_fair.model import EventKind
 from tests.architecture.trees import ROOT, named, python
 
@@ -26,11 +28,16 @@ def product() -> list[Path]:
     return [path for path in python() if named(path).startswith(PRODUCT)]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def classes() -> Counter[str]:
     """How often each public class name is given."""
     found: Counter[str] = Counter()
     for path in product():
-        body = ast.parse(path.read_text()).body
+        body = parsed(path).body
         found.update(node.name for node in body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
     return found
 
@@ -53,11 +60,34 @@ def test_no_class_name_is_given_twice() -> None:
     assert {name for name, times in classes().items() if times > 1} == set()
 
 
+# Names that many modules share, because whoever calls them picks the module.
+_PROTOCOLS = {
+    "main",  # of programs
+    "findings",  # of the parts of `slurm-fair doctor`
+    "items",  # of the kinds of foreign traces
+}
+
+
+def test_no_public_function_name_is_given_twice() -> None:
+    """Commands are called as the user calls them, and are not asked for by name elsewhere."""
+    modules: dict[str, set[str]] = {}
+    for path in product():
+        for node in parsed(path).body:
+            if isinstance(node, ast.FunctionDef) and node.name[0] != "_" and not _is_command(node):
+                modules.setdefault(node.name, set()).add(named(path))
+    twice = {name: places for name, places in modules.items() if len(places) > 1}
+    assert twice.keys() == _PROTOCOLS, {name: twice[name] for name in twice.keys() - _PROTOCOLS}
+
+
+def _is_command(node: ast.FunctionDef) -> bool:
+    return any("command" in ast.unparse(each) for each in node.decorator_list)
+
+
 def test_kinds_of_events_are_never_bare_words() -> None:
     """Neither where an event is made nor where its kind is asked for."""
     kinds, bare = set(EventKind), []
     for path in product():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             parts: list[ast.expr] = []
             if isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
                 parts = node.comparators
@@ -70,24 +100,21 @@ def test_kinds_of_events_are_never_bare_words() -> None:
     assert bare == []
 
 
-# Where members of enums still have private names.
-# Codes that columns are compared with at every look of a simulation: looking one up costs as much as comparing.
-_STILL_NAMED = {
-    "slurm_fair/model/job.py", "slurm_fair/model/lease.py",
-    "slurm_fair/model/plan.py", "slurm_fair/policy/reserve.py", "slurm_fair/policy/view.py",
-    "slurm_fair/reconcile/follow.py", "slurm_fair/sim/loop/drive.py", "slurm_fair/sim/loop/log.py",
-}  # fmt: skip
+_ENUMS = {"Enum", "IntEnum", "StrEnum", "Code"}
 
 
 def test_members_of_enums_have_no_private_names() -> None:
-    enums = {name for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, Enum)}
+    bodies = [parsed(path).body for path in product()]
+    classes = [node for body in bodies for node in body if isinstance(node, ast.ClassDef)]
+    enums = {node.name for node in classes if _ENUMS.intersection(map(ast.unparse, node.bases))}
+    assert len(enums) >= 20
     named_anew = {
         named(path)
         for path in product()
-        for line in ast.parse(path.read_text()).body
+        for line in parsed(path).body
         if isinstance(line, ast.Assign) and all(_is_member(each, enums) for each in _values(line))
     }
-    assert named_anew == _STILL_NAMED
+    assert named_anew == set()
 
 
 def _values(line: ast.Assign) -> list[ast.expr]:
@@ -99,9 +126,100 @@ def _values(line: ast.Assign) -> list[ast.expr]:
 def _is_member(value: ast.expr, enums: set[str]) -> bool:
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "map":
         return any(ast.unparse(each) in enums for each in value.args)
-    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("code", "int") and value.args:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "int" and value.args:
         value = value.args[0]
+    if isinstance(value, ast.Attribute) and value.attr in ("code", "value"):
+        value = value.value
     return isinstance(value, ast.Attribute) and ast.unparse(value.value) in enums
+
+
+def test_no_names_are_numbered_in_place_of_an_enum() -> None:
+    """Constants that are there to be told apart are an enum, wherever they are numbered one after another."""
+    numbered = []
+    for path in product():
+        numbers = [number for line in parsed(path).body for number in _numbers(line)]
+        series = [0 <= one <= 9 and after == one + 1 for one, after in pairwise(numbers)]
+        numbered += [named(path)] if any(series) else []
+    assert numbered == []
+
+
+def _numbers(line: ast.stmt) -> list[float]:
+    """The numbers that constants of a module are given by this line; nan = something else stands there."""
+    if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name | ast.Tuple):
+        return [math.nan]
+    if isinstance(line.targets[0], ast.Tuple) and ast.unparse(line.value).startswith("range("):
+        return [0, 1]
+    values = line.value.elts if isinstance(line.value, ast.Tuple) else [line.value]
+    if isinstance(line.targets[0], ast.Name) and len(values) > 1:
+        return [math.nan]
+    return [
+        each.value if isinstance(each, ast.Constant) and type(each.value) is int else math.nan
+        for each in values
+    ]
+
+
+# A word of several meanings is a name only where it has the one that it keeps.
+_HOMES = {
+    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon.py", "slurm_fair/sim/loop/"),
+    "spread": (
+        "slurm_fair/model/", "slurm_fair/config.py", "slurm_fair/policy/", "slurm_fair/solve/places/",
+        "slurm_fair/sim/world/", "slurm_fair/trace/", "slurm_fair/knowing/telling.py", "plugins/",
+        "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/ledger/metrics/finish_time.py",
+    ),
+    "people": (),
+    "rho": ("slurm_fair/", "accounting/", "plugins/slurm_fair_plugins/astraea.py"),
+    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board.py", "slurm_fair/cli/"),
+}  # fmt: skip
+_WORDS = {name: re.compile(rf"(^|_){name}(s|d)?(_|$)", re.IGNORECASE) for name in _HOMES}
+
+
+def test_words_are_names_only_where_they_mean_one_thing() -> None:
+    elsewhere = [
+        f"{named(path)}: {name}"
+        for path in product()
+        for name, _ in _given_names(parsed(path))
+        for word, homes in _HOMES.items()
+        if _WORDS[word].search(name) and not named(path).startswith(homes)
+    ]
+    assert elsewhere == []
+
+
+def test_told_is_only_what_users_and_jobs_say() -> None:
+    """A name with the word has the type, or comes from what was told."""
+    otherwise = [
+        f"{named(path)}: {name} {source}"
+        for path in product()
+        for name, source in _given_names(parsed(path))
+        if re.search(r"(^|_)told(_|$)", name, re.IGNORECASE)
+        and not re.search(r"\bTold\b|told|said|reports", source)
+    ]
+    assert otherwise == []
+
+
+def _given_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Every name that a module gives, and its type or its value as far as the line says it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, returns=returns):
+                yield name, ast.unparse(returns) if returns else ""
+            case ast.ClassDef(name=name):
+                yield name, name
+            case ast.arg(arg=name, annotation=kind):
+                yield name, ast.unparse(kind) if kind else ""
+            case ast.AnnAssign(target=target, annotation=kind):
+                yield ast.unparse(target), ast.unparse(kind)
+            case ast.Assign(targets=targets, value=value):
+                stored = [sub for each in targets for sub in ast.walk(each) if _is_stored(sub)]
+                yield from ((ast.unparse(each).rpartition(".")[2], ast.unparse(value)) for each in stored)
+            case ast.For(target=target, iter=values) | ast.comprehension(target=target, iter=values):
+                stored = [sub for sub in ast.walk(target) if _is_stored(sub)]
+                yield from ((ast.unparse(each), ast.unparse(values)) for each in stored)
+            case ast.NamedExpr(target=target, value=value):
+                yield target.id, ast.unparse(value)
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
 
 
 # Columns of a board's rows, and fields, that hold words of an enum.
@@ -114,7 +232,7 @@ def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
     for path in product():
         if named(path).startswith("sbatch_templates/"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Compare) and _WORDED.search(ast.unparse(node.left)):
                 words = [sub.value for each in node.comparators for sub in ast.walk(each) if _is_word(sub)]
                 bare += [f"{named(path)}: {ast.unparse(node)}" for _ in words[:1]]

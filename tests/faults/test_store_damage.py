@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import NotTheOwner, StoreError
-from slurm_fair.store import Reader, SqliteJournal, epoch_of, open_journal, open_reader, set_aside
+from slurm_fair.store import Reader, SqliteJournal, epoch_of, move_damaged, open_journal, open_reader
 from tests.support import journals
 
 FLIPS = 120
@@ -78,7 +78,7 @@ def test_a_damaged_journal_is_set_aside_and_a_new_one_begins_with_a_higher_epoch
     with pytest.raises(StoreError, match="set it aside"):
         open_journal(path)
     before = epoch_of(path)
-    aside = set_aside(path)
+    aside = move_damaged(path)
     assert aside.name.startswith("journal.db.corrupt-")
     assert aside.read_bytes().startswith(b"not a database")
     with open_journal(path) as journal:
@@ -88,7 +88,7 @@ def test_a_damaged_journal_is_set_aside_and_a_new_one_begins_with_a_higher_epoch
 
 def test_a_journal_in_use_cannot_be_set_aside(path: Path) -> None:
     with open_journal(path), pytest.raises(NotTheOwner):
-        set_aside(path)
+        move_damaged(path)
     assert path.exists()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from slurm_fair import lease
 from slurm_fair.board import read_board
 from slurm_fair.cli.replay.saved_file import read_saved
-from slurm_fair.config import ScopeSection, load
+from slurm_fair.config import ScopeSection, load_config
 from slurm_fair.errors import InputError
 from slurm_fair.health import read_health
 from slurm_fair.model import Answer
@@ -282,7 +282,7 @@ PARSERS: dict[str, Parser] = {
         ('{"v": 1, "state": "acting", "why": "", "time": 1.0, "interval_seconds": 1.0, "seen": 1.0}',),
     ),
     "boards": Parser(file_of("board", read_board), (json.dumps(BOARD), "[]", "null", "7")),
-    "configurations": Parser(file_of("c.toml", load), (CONFIG,)),
+    "configurations": Parser(file_of("c.toml", load_config), (CONFIG,)),
     "trees of the journal": Parser(file_of("tree", lambda path: read_tree(path.read_bytes(), "x")), ("Z{}",)),
     "events": Parser(lambda text: read_line(text, "f:1"), EVENTS),
     "trace tables": Parser(file_of("t.csv", read_trace), _files_of(("trace.csv",))),

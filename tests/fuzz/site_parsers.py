@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from slurm_fair.cli.simulate.case import read_outages
-from slurm_fair.cli.simulate.setups import settings_of
+from slurm_fair.cli.simulate.setups import given_settings
 from slurm_fair.config import Config
 from slurm_fair.doctor import published, scheduler, terms, versions
 from slurm_fair.doctor.facts import _pairs
@@ -179,7 +179,7 @@ SITE: dict[str, Parser] = {
         file_of("1.snap", is_whole), ('{"step": 1, "hash": "aa", "bytes": 3}\nabc', '{"bytes": 1e400}\n')
     ),
     "settings of --set": Parser(
-        lambda text: settings_of([f"fifo.key={text}", text], ["fifo"]),
+        lambda text: given_settings([f"fifo.key={text}", text], ["fifo"]),
         ("1.5", '"word"', "[1, 2]", "fifo.a=b"),
     ),
     "outages": Parser(

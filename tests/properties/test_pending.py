@@ -16,7 +16,7 @@ from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.ledger.outcomes.outcomes import outcomes_heard
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
-from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain_ledger
 from slurm_fair.sim.loop.looks import shown_by
 from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
 
@@ -240,7 +240,7 @@ def test_a_ledger_read_now_and_then_is_the_one_read_at_every_look(
         if data.draw(st.integers(0, 5)) == 0:
             same_ledgers(seldom, often)
             if data.draw(st.booleans()):
-                often, seldom = (mended(plain(ledger), look) for ledger in (often, seldom))
+                often, seldom = (mended(plain_ledger(ledger), look) for ledger in (often, seldom))
         if data.draw(st.integers(0, 7)) == 0:
             same_events(batches.events(), told.pop())
         if data.draw(st.integers(0, 7)) == 0:

@@ -9,7 +9,7 @@ import pytest
 from slurm_fair.cli.policies_check import _kept
 from slurm_fair.policy import load, names
 from slurm_fair.policy.trial import PolicyTrial
-from slurm_fair.sim.trial import TrialStage, shown, stages
+from slurm_fair.sim.trial import TrialStage, simulated_views, stages
 
 VIEWS = 6
 BY_SOLVER = {"allox", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "sia"}
@@ -19,7 +19,7 @@ BY_SOLVER = {"allox", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "si
 @pytest.mark.parametrize("policy", names())
 def test_every_policy_keeps_to_every_rule(policy: str, stage: TrialStage) -> None:
     settings: dict[str, Any] = {}
-    seen = shown(policy, settings, stage, VIEWS)
+    seen = simulated_views(policy, settings, stage, VIEWS)
     trial = PolicyTrial(lambda: load(policy, settings), _kept)
     trial.on(seen.views)
     assert (seen.error, trial.faults) == (None, ())

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import load
+from slurm_fair.config import load_config
 from slurm_fair.doctor.facts import gather
-from slurm_fair.doctor.scheduler import starts
+from slurm_fair.doctor.scheduler import start_delay
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.state_folder import Places
 from tests.slurm.listing import wait_until
@@ -103,8 +103,8 @@ def test_root_passes_without_an_error_or_a_warning(lab: Lab, config: Path) -> No
 
 
 def test_the_machine_starts_jobs_as_soon_as_the_doctor_says(lab: Lab, config: Path) -> None:
-    seen = gather(load(config), Places(config.parent / "storage"), 0.0)
-    assert "about 1 s after its gate opens, 1 s at worst" in starts(seen).what
+    seen = gather(load_config(config), Places(config.parent / "storage"), 0.0)
+    assert "about 1 s after its gate opens, 1 s at worst" in start_delay(seen).what
 
 
 @needs_root

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slurm_fair.model import Explanation, Placement, Plan, Verdict
-from slurm_fair.planner.frames import packed
+from slurm_fair.planner.frames import framed
 from slurm_fair.policy import View, contenders, oldest_first, ordered
 
 
@@ -85,7 +85,7 @@ def _say_over_and_over(message: Any) -> Callable[[View], Plan]:
         while True:
             for number in range(3, 10):
                 try:
-                    os.write(number, packed(message))
+                    os.write(number, framed(message))
                 except OSError:
                     continue
 

@@ -19,7 +19,7 @@ from slurm_fair.cli.simulate.one_run import Beat
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.cli.sweep import command
 from slurm_fair.cli.sweep.grid import SweepRun
-from slurm_fair.cli.sweep.task import Row, SweepTask, measured
+from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.errors import PolicyError, SlurmFairError
 from slurm_fair.sim.scenario import Scenario
 from tests.support.command_line import Said, call
@@ -54,14 +54,14 @@ def refuses(task: SweepTask, beat: Beat) -> Row:
     """A policy that goes wrong under one seed."""
     if task.cell.seed == UNLUCKY:
         raise PolicyError("the dice fell\nbadly")
-    return measured(task, beat)
+    return simulated_metrics(task, beat)
 
 
 def dies(task: SweepTask, beat: Beat) -> Row:
     """A process that the machine kills under one seed."""
     if task.cell.seed == UNLUCKY:
         os.kill(os.getpid(), signal.SIGKILL)
-    return measured(task, beat)
+    return simulated_metrics(task, beat)
 
 
 def dies_there(cell: SweepRun, setup: PolicySetup, scenario: Scenario, version: str) -> Row:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.config import Config, from_tree, load
+from slurm_fair.config import Config, from_tree, load_config
 from slurm_fair.config_words import commented_file, keys
 from slurm_fair.errors import ConfigError
 from tests.support.command_line import call
@@ -83,7 +83,7 @@ def test_a_file_with_one_thing_wrong_ends_the_command_with_one_line_and_exit_cod
 def accepted_or_refused(path: Path) -> bool:
     """Nothing but a configuration or a ConfigError that names the file comes out."""
     try:
-        return isinstance(load(path), Config)
+        return isinstance(load_config(path), Config)
     except ConfigError as problem:
         return str(path) in str(problem)
 
@@ -170,7 +170,7 @@ def test_the_message_names_the_key_and_the_cure(tmp_path: Path, text: str, words
     path = tmp_path / "c.toml"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load(path)
+        load_config(path)
     message = str(caught.value)
     assert message.startswith(str(path))
     for word in words:
@@ -179,11 +179,11 @@ def test_the_message_names_the_key_and_the_cure(tmp_path: Path, text: str, words
 
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no-such: No such file.*slurm-fair init"):
-        load(tmp_path / "no-such")
+        load_config(tmp_path / "no-such")
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="binary: not TOML"):
-        load(binary)
+        load_config(binary)
 
 
 def test_whole_numbers_serve_as_numbers_and_names_as_tuples() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.isolated import our_environment, our_program
+from slurm_fair.own_python import our_environment, our_program
 from slurm_fair.slurm.command import SAFE_PATH, Commands, search_path
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import Config, load
+from slurm_fair.config import Config, load_config
 from slurm_fair.deadman import freeing
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of
@@ -27,7 +27,7 @@ def config(tmp_path: Path) -> Config:
     (tmp_path / "slurm.conf").write_text("ClusterName=x\nMessageTimeout=10\n")
     path = tmp_path / "fair.toml"
     path.write_text(f'[storage]\ndir = "{storage}"\n[slurm]\nconf = "{tmp_path}/slurm.conf"\n')
-    return load(path)
+    return load_config(path)
 
 
 @pytest.fixture

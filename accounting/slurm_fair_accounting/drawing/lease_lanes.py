@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from slurm_fair.model import EventKind
 from slurm_fair_accounting.drawing.gantt import Bar, Lane, Layout, gantt
 from slurm_fair_accounting.drawing.plot import legend_of, shortened
-from slurm_fair_accounting.render import duration, instant
+from slurm_fair_accounting.render import duration_text, instant_text
 from slurm_fair_accounting.table import Report, Row
 
 MOST_JOBS, MOST_LEASES = 60, 3000
@@ -40,7 +40,7 @@ def lanes_of(report: Report) -> str:
     names = [Lane(shortened(f"{job} {tenant}", _MOST_LETTERS), 1) for tenant, job in lanes]
     ways = {_way(row) for row in report.rows}
     keys = legend_of([(way, place) for place, way in enumerate(_ENDS) if way in ways])
-    layout = Layout(_ROW, _LEFT, instant(first))
+    layout = Layout(_ROW, _LEFT, instant_text(first))
     drawing = gantt("Leases of each job", names, bars, max(last - first, 1.0), layout)
     return f"<p>{_note(report.rows)}</p>{keys}{drawing}"
 
@@ -69,6 +69,6 @@ def _bar(row: Row, report: Report, lane: int, first: float) -> Bar:
     start, end = _begins(row), _ends(row, report)
     words = (
         f"{row['job']}, {row['tenant']}, lease {row['lease']}, {row['gpus']} GPUs on {row['nodes']}, "
-        f"{instant(start)} to {instant(end)} ({duration(end - start)}), {_way(row)}"
+        f"{instant_text(start)} to {instant_text(end)} ({duration_text(end - start)}), {_way(row)}"
     )
     return Bar(lane, start - first, end - first, _ENDS.index(_way(row)), words)

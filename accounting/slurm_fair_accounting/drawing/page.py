@@ -110,7 +110,9 @@ class Cell:
     best: bool = False
 
 
-def table(heads: Sequence[str], groups: Iterable[tuple[str, Iterable[tuple[str, Sequence[Cell]]]]]) -> str:
+def grouped_table(
+    heads: Sequence[str], groups: Iterable[tuple[str, Iterable[tuple[str, Sequence[Cell]]]]]
+) -> str:
     """Rows in groups, each group under its name."""
     lines = ['<div class="wide"><table><thead><tr>']
     lines += [f'<th scope="col">{text(head)}</th>' for head in heads]

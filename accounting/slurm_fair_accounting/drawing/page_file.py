@@ -44,7 +44,7 @@ def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
     return target, target.with_name(name)
 
 
-def settle(beside: Path, target: Path) -> None:
+def put_in_place(beside: Path, target: Path) -> None:
     """The file beside gets its name."""
     try:
         with open_folder(target) as folder:
@@ -83,4 +83,4 @@ def _write(target: Path, beside: Path, text: str) -> None:
         write_text(beside, text)
     except OSError as problem:
         raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
-    settle(beside, target)
+    put_in_place(beside, target)

@@ -63,19 +63,19 @@ def values_of(rows: Sequence[Mapping[str, Any]], key: str) -> Numbers:
     return np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=np.float64)
 
 
-def number(value: float) -> str:
+def axis_number(value: float) -> str:
     """The number in as few characters as it takes."""
     return f"{value:.6g}"
 
 
-def linear(label: str, low: float, high: float, most: int = 7) -> Axis:
+def linear_axis(label: str, low: float, high: float, most: int = 7) -> Axis:
     """Marks at round numbers; the axis reaches to the mark after its highest value."""
     high = high if high > low else low + 1.0
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * part for part in _STEPS if power * part >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    marks = tuple((step * at, number(step * at)) for at in range(first, last + 1))
+    marks = tuple((step * at, axis_number(step * at)) for at in range(first, last + 1))
     return Axis(label, step * first, step * last, ticks=marks)
 
 
@@ -95,7 +95,7 @@ def logarithmic(label: str, values: Numbers, seconds: bool = False) -> Axis:
 def _powers(low: float, high: float) -> tuple[tuple[float, str], ...]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-    return tuple((value, number(value)) for value in values)
+    return tuple((value, axis_number(value)) for value in values)
 
 
 def _is_power(value: float) -> bool:
@@ -107,7 +107,7 @@ def over_time(span_seconds: float, since: str = "the first submission") -> tuple
     unit, seconds = next(
         (pair for pair in (("min", 60.0), ("h", 3600.0)) if span_seconds <= 72 * pair[1]), ("d", 86400.0)
     )
-    return linear(f"time since {since}, {unit}", 0.0, max(span_seconds / seconds, 1e-9)), seconds
+    return linear_axis(f"time since {since}, {unit}", 0.0, max(span_seconds / seconds, 1e-9)), seconds
 
 
 # -- curves ---------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def columns(
         foot, below = at_y(y, below), below + layer.y
         for column, (top, bottom) in enumerate(zip(at_y(y, below).tolist(), foot.tolist(), strict=True)):
             if layer.y[column] > 0:
-                height = f"{layer.name}, {words[column]}: {number(layer.y[column])}"
+                height = f"{layer.name}, {words[column]}: {axis_number(layer.y[column])}"
                 inner.append(bar_at(sides[column], top, sides[column + 1], bottom, layer.place, height))
     keys = legend_of([(layer.name, layer.place) for layer in layers])
     return figure(caption, keys, inner, WIDTH, HEIGHT)

@@ -10,7 +10,7 @@ from slurm_fair_accounting.table import Kind, Report
 MOST_ROWS = 5000  # a browser shows so many at once without pain
 
 
-def page_of(report: Report) -> str:
+def report_page(report: Report) -> str:
     """The whole page; its plots are of all rows, also where the table ends before."""
     sections = [PLOTS[report.name](report), page.section("Table", _extent(report), _table(report))]
     return page.page(report.title, render.about(report), sections)
@@ -29,4 +29,4 @@ def _extent(report: Report) -> str:
 def _table(report: Report) -> str:
     words = [column.kind in (Kind.TEXT, Kind.INSTANT, Kind.DAY) for column in report.columns]
     heads = [column.title for column in report.columns]
-    return page.plain_table(heads, render.cells(report, MOST_ROWS), words)
+    return page.plain_table(heads, render.cell_texts(report, MOST_ROWS), words)

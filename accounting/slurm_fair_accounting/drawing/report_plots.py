@@ -36,7 +36,7 @@ def _tenants(report: Report) -> str:
     if not shown:
         return page.section("Fairness and GPU time", "No tenant had or was owed anything in this period.")
     names = [str(row["tenant"]) for row in shown]
-    axis = plot.linear("rho", 0.0, RHO_SHOWN, 4)
+    axis = plot.linear_axis("rho", 0.0, RHO_SHOWN, 4)
     rho = Measure("rho", plot.values_of(shown, "rho"), _words(shown, "rho", Kind.RATIO))
     note = f"{_FAIR}{_of_many('tenants that were owed and had the most', len(shown), len(report.rows))}"
     had = _hours("had", shown, "had_gpu_seconds", 0)
@@ -71,8 +71,10 @@ def _fairness(report: Report) -> str:
     )
     most = _most(np.concatenate([one.values for one in waits]))
     figures = page.side_by_side(
-        bars("Unfairly treated", names, parts, plot.linear("part", 0.0, 1.0, 4)),
-        bars("Latency ratio", names, waits, plot.linear("time waited / expected run time", 0.0, most, 4)),
+        bars("Unfairly treated", names, parts, plot.linear_axis("part", 0.0, 1.0, 4)),
+        bars(
+            "Latency ratio", names, waits, plot.linear_axis("time waited / expected run time", 0.0, most, 4)
+        ),
     )
     return page.section("Fairness", note, figures)
 
@@ -94,7 +96,7 @@ def _hours(name: str, rows: Sequence[Row], key: str, place: int) -> Measure:
 
 
 def _hours_axis(*values: Numbers) -> Axis:
-    return plot.linear("GPU-hours", 0.0, _most(np.concatenate(values)), 4)
+    return plot.linear_axis("GPU-hours", 0.0, _most(np.concatenate(values)), 4)
 
 
 # -- jobs and waits -------------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ def _jobs(report: Report) -> str:
             plot.logarithmic("from submission to end, log", seconds, seconds=True),
         ),
         _cumulative(
-            "Long-term GPU-time fairness (rho)", tenants, rho, plot.linear("rho", 0.0, RHO_SHOWN, 5), 1.0
+            "Long-term GPU-time fairness (rho)", tenants, rho, plot.linear_axis("rho", 0.0, RHO_SHOWN, 5), 1.0
         ),
     )
     return page.section("Ended jobs", note, figures)
@@ -149,7 +151,7 @@ def _percentiles(shown: Sequence[Row]) -> str:
         for place, (name, key) in enumerate((("median", "wait_p50_seconds"), ("p95", "wait_p95_seconds")))
     ]
     names = [str(row["tenant"]) for row in shown]
-    axis = plot.linear(f"waited, {unit}", 0.0, most / seconds, 4)
+    axis = plot.linear_axis(f"waited, {unit}", 0.0, most / seconds, 4)
     return bars("Median and 95th percentile of the waits", names, measures, axis)
 
 
@@ -171,7 +173,7 @@ def _cumulative(
     series = [plot.cumulative(name, values[whose == name], 1 + place) for place, name in enumerate(common)]
     if len(common) != 1:
         series.insert(0, plot.cumulative("all tenants", values, 0))
-    return plot.chart(caption, series, x, plot.linear(f"part of the {of_what}", 0.0, 1.0, 5), across)
+    return plot.chart(caption, series, x, plot.linear_axis(f"part of the {of_what}", 0.0, 1.0, 5), across)
 
 
 # -- usage ----------------------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def _by_day(report: Report, total: Sequence[tuple[str, float]]) -> str:
     layers = [Series(name, np.zeros(0), hours[place], place) for place, name in enumerate(labels)]
     edges = np.array([*(one.start for one in joined), report.asked.end])
     caption = "GPU-hours by day and tenant" if each == 1 else f"GPU-hours by {each} days and tenant"
-    y = plot.linear("GPU-hours", 0.0, _most(hours.sum(axis=0)), 5)
+    y = plot.linear_axis("GPU-hours", 0.0, _most(hours.sum(axis=0)), 5)
     return plot.columns(
         caption, layers, edges, [day(one.start) for one in joined], _dates(joined, report.asked), y
     )
@@ -238,7 +240,7 @@ def _leases(report: Report) -> str:
         "Ends of leases",
         ways,
         [Measure("leases", number, [f"{counts[way]}" for way in ways])],
-        plot.linear("leases", 0.0, _most(number), 4),
+        plot.linear_axis("leases", 0.0, _most(number), 4),
     )
     whole = [row for row in report.rows if row["start"] is not None and row["end"] is not None]
     tenants = {str(row["tenant"]) for row in whole}

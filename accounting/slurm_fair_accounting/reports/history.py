@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.source.source import JournalReader
-from slurm_fair_accounting.timelines import Story, tell
+from slurm_fair_accounting.timelines import Story, stories_of
 
 _FAR_FUTURE = 1e18
 KINDS = (
@@ -59,7 +59,7 @@ def history_of(source: JournalReader, period: Period) -> JobStories:
         if event.kind == EventKind.FINISHED
     }
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
-    stories = tell([*earlier, *events])
+    stories = stories_of([*earlier, *events])
     chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
     living = {story.key for story in chosen if not story.finished}
     silent = [_from_ledger(key, job) for key, job in live.items() if key not in living | ended.keys()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.ledger import Spread, rho_for_reports
+from slurm_fair.ledger import Distribution, rho_for_reports
 from slurm_fair.model import EventKind, label
 from slurm_fair_accounting.reports.history import Live, history_of
 from slurm_fair_accounting.reports.weighed import marked
@@ -130,7 +130,7 @@ def _accounts(
 
 
 def _waits(tenant: str, seconds: Any) -> Row:
-    waited, ran = Spread.of(seconds[:, 0]), Spread.of(seconds[:, 1])
+    waited, ran = Distribution.of(seconds[:, 0]), Distribution.of(seconds[:, 1])
     return {
         "tenant": tenant,
         "jobs": waited.count,

@@ -6,7 +6,7 @@ from slurm_fair.model import Event, EventKind, label
 from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
-from slurm_fair_accounting.timelines import LeaseStory, Story, tell
+from slurm_fair_accounting.timelines import LeaseStory, Story, stories_of
 
 COLUMNS = (
     Column("job", "JobID", Kind.TEXT),
@@ -51,7 +51,7 @@ def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
     before = sorted(grants.values(), key=lambda event: event.time)
     rows = [
         _row(story, lease)
-        for story in tell([*before, *within, *after])
+        for story in stories_of([*before, *within, *after])
         if choice.takes(story.tenant, story.user)
         for lease in story.leases
         if period.start <= lease.granted < period.end

@@ -19,7 +19,7 @@ from slurm_fair.ledger.metrics.windows import (
     exact_windows,
     windows_of_moments,
 )
-from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, outcomes_of
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, of_these_jobs, outcomes_of
 from slurm_fair.ledger.settings import LedgerSettings, ReportShare
 from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair.model.columns import Bools
@@ -123,9 +123,9 @@ def _weight(account: Account | None) -> float:
 
 def _capacity(source: JournalReader, period: Period) -> list[Event]:
     """M and since when, as far as it was told: what it was at the beginning, and its changes."""
-    told = list(source.events(end=period.end, kinds=(EventKind.CAPACITY,)))
-    before = [event for event in told if event.time <= period.start][-1:]
-    return [*before, *(event for event in told if event.time > period.start)]
+    changes = list(source.events(end=period.end, kinds=(EventKind.CAPACITY,)))
+    before = [event for event in changes if event.time <= period.start][-1:]
+    return [*before, *(event for event in changes if event.time > period.start)]
 
 
 def _by_weight(size: Event) -> float:
@@ -153,7 +153,7 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
         events, known = _outcomes_of(source, standing, period)
         outcomes, runs = outcomes_of(events, until)
         stays = outcomes.over | np.isin(outcomes.key, list(known))
-    return only(outcomes, runs, np.flatnonzero(stays & (outcomes.ended_or_now >= period.start)))
+    return of_these_jobs(outcomes, runs, np.flatnonzero(stays & (outcomes.ended_or_now >= period.start)))
 
 
 def _outcomes_of(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:

@@ -11,7 +11,7 @@ from slurm_fair_accounting.reports.history import live_of, newest_known
 from slurm_fair_accounting.source.period import Period, days
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report
-from slurm_fair_accounting.timelines import Story, tell
+from slurm_fair_accounting.timelines import Story, stories_of
 
 COLUMNS = (
     Column("day", "Day", Kind.DAY),
@@ -58,7 +58,7 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     earlier = source.events(end=period.start, kinds=(EventKind.SUBMITTED, EventKind.STARTED), keys=begun)
     newest = newest_known(source, standing, period.start)
     last_starts = {(event.key, event.kind): event for event in earlier}.values()
-    stories = tell(sorted([*last_starts, *events], key=lambda event: event.time))
+    stories = stories_of(sorted([*last_starts, *events], key=lambda event: event.time))
     seen = {event.key for event in events}
     silent = [
         Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])

@@ -14,11 +14,11 @@ from slurm_fair.policy import Order, View, Within, Words, check_settings, over_a
 from slurm_fair.policy.orders.offer import Offer, only_one_shape
 from slurm_fair.policy.packing.gang import Sites
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
-from slurm_fair_plugins.configurations import configurations, plain, shapes_now
+from slurm_fair_plugins.configurations import configurations, freely_placed, shapes_now
 from slurm_fair_plugins.hops.priority import Name, priorities
 from slurm_fair_plugins.hops.program import considered, program, worth
-from slurm_fair_plugins.hops.servers import told_apart
-from slurm_fair_plugins.hops.window import queue, sensitivity, window_end, with_insensitive
+from slurm_fair_plugins.hops.servers import split_by_speed
+from slurm_fair_plugins.hops.window import by_priority, sensitivity, window_end, with_insensitive
 
 WORDS = Words(
     granted="the plan of this round is worth most with it on these GPUs",
@@ -83,7 +83,7 @@ class _Round:
         self.view, self.policy, self.offer, self.limits = view, policy, Offer(view), limits
         rows = np.flatnonzero(view.waiting | self.offer.contested)
         prior = priorities(view, rows, policy.priority)
-        order = queue(view, rows, prior)
+        order = by_priority(view, rows, prior)
         self.rows, self.prior = rows[order], prior[order]  # in the order of the queue
         sizes = sizes_of(view)
         least = np.full(len(view.waiting), np.iinfo(np.int64).max)
@@ -97,7 +97,7 @@ class _Round:
         self._lay_those_of_one_shape(inside)
         if self.offer.contested.any():
             self._solve(inside, fragments=False)
-        self.offer.settle(self.rows)
+        self.offer.stop_contested(self.rows)
         self._solve(inside, fragments=True)
         self._solve(inside, fragments=True, everyone=True)
         self._lay_the_rest()
@@ -112,7 +112,7 @@ class _Round:
 
     def _lay_those_of_one_shape(self, inside: Bools) -> None:
         first = self.view.due_gangs
-        fixed = self.rows[inside & self._undecided() & ~plain(self.view, self.rows)]
+        fixed = self.rows[inside & self._undecided() & ~freely_placed(self.view, self.rows)]
         fixed = np.concatenate([first, fixed[~np.isin(fixed, first)]])
         self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
@@ -133,24 +133,24 @@ class _Round:
         With `everyone` all who wait take part, the sensitive ones apart too, and servers with something free
         are neighbours whatever lies between them: GPUs would be idle otherwise.
         """
-        able = self._undecided() & plain(self.view, self.rows)
-        chosen, rho = inside & able, sensitivity(self.view, self.rows)
+        able = self._undecided() & freely_placed(self.view, self.rows)
+        chosen, how_sensitive = inside & able, sensitivity(self.view, self.rows)
         if fragments:
             idle = int(self.offer.free.sum())
             able &= self.view.waiting[self.rows]  # who runs is planned when the round begins
             chosen &= able
-            chosen |= able if everyone else with_insensitive(inside, rho, self.least, idle) & able
+            chosen |= able if everyone else with_insensitive(inside, how_sensitive, self.least, idle) & able
         rows = self.rows[chosen]
         if not len(rows) or int(self.least[chosen].min()) > int(self.offer.free.sum()):
             return
         ways = configurations(self.view, self.offer.pools, rows)
-        ways = considered(ways, rho[chosen], np.inf if everyone else self.policy.threshold)
+        ways = considered(ways, how_sensitive[chosen], np.inf if everyone else self.policy.threshold)
         if not len(ways.job):
             return
         region = kind = self.offer.pools.region
         now = shapes_now(self.view, region, rows)
         if not everyone:
-            ways, kind = told_apart(self.view, ways, now, rows, region)
+            ways, kind = split_by_speed(self.view, ways, now, rows, region)
             now = now if kind is region else shapes_now(self.view, kind, rows)
         value = worth(ways, self._weights()[chosen], now, self.policy.inertia)
         servers = np.flatnonzero(self.offer.pools.usable & ((self.offer.free > 0) | (not everyone)))

@@ -21,7 +21,7 @@ def priorities(view: View, rows: Ints, name: Name) -> Floats:
     return _PRIORITIES[name](view, rows)
 
 
-def expected_seconds(view: View, rows: Ints) -> Floats:
+def expected_run_seconds(view: View, rows: Ints) -> Floats:
     """Expected run time without waiting, over GPU types by their part of the cluster (eq. 9).
 
     The throughput of eq. 9 is that of one GPU; a job asks on average for the mean of its sizes. Types on which a
@@ -70,7 +70,7 @@ def _declared(view: View) -> Floats:
 
 def _latency_ratio(view: View, rows: Ints) -> Floats:
     """wait / age (eq. 8)."""
-    return view.waited_seconds[rows] / expected_seconds(view, rows)
+    return view.waited_seconds[rows] / expected_run_seconds(view, rows)
 
 
 def _finish_time(view: View, rows: Ints) -> Floats:

@@ -10,9 +10,9 @@ from slurm_fair.solve.places import PlacesProblem
 from slurm_fair_plugins.configurations import Configurations, Shape
 
 
-def considered(ways: Configurations, rho: Floats, threshold: float) -> Configurations:
+def considered(ways: Configurations, sensitivity: Floats, threshold: float) -> Configurations:
     """A sensitive job lies on several servers only with sizes that are larger than any server of the kind."""
-    kept: Bools = ~ways.spread | (rho[ways.job] <= threshold) | (ways.gpus > ways.biggest)
+    kept: Bools = ~ways.spread | (sensitivity[ways.job] <= threshold) | (ways.gpus > ways.biggest)
     return ways.take(kept)
 
 

@@ -12,7 +12,7 @@ from slurm_fair_plugins.configurations import Configurations, Shape
 MOST_CLASSES = 20  # of servers, in all regions; a region is one at least
 
 
-def told_apart(
+def split_by_speed(
     view: View, ways: Configurations, now: Shape, rows: Ints, region: Ints
 ) -> tuple[Configurations, Ints]:
     """The ways once for each class of servers of their region, as fast as on these; and the class of each node.

@@ -10,7 +10,7 @@ from slurm_fair.policy import View, alike, speed_in
 from slurm_fair_plugins.hops.priority import type_parts
 
 
-def queue(view: View, rows: Ints, prior: Floats) -> Ints:
+def by_priority(view: View, rows: Ints, prior: Floats) -> Ints:
     """Places in `rows`, the highest priority first, then whoever was submitted first."""
     order: Ints = np.lexsort((view.first_submit[rows], -alike(prior)))
     return order
@@ -33,7 +33,7 @@ def sensitivity(view: View, rows: Ints) -> Floats:
     return ratio(alone, each, nothing=np.inf)
 
 
-def with_insensitive(inside: Bools, rho: Floats, least: Ints, idle: int) -> Bools:
+def with_insensitive(inside: Bools, sensitivity: Floats, least: Ints, idle: int) -> Bools:
     """The window of a plan for fragments, widened: columns are in the order of the queue.
 
     While its jobs are more sensitive on average than the whole queue, jobs behind it join that are less sensitive
@@ -42,10 +42,10 @@ def with_insensitive(inside: Bools, rho: Floats, least: Ints, idle: int) -> Bool
     inside = inside.copy()
     if not inside.any() or inside.all():
         return inside
-    queue_mean = float(np.mean(np.minimum(rho, _MOST)))
-    total, count = float(np.minimum(rho[inside], _MOST).sum()), int(inside.sum())
-    joining = np.flatnonzero(~inside & (rho < queue_mean) & (least < idle))
-    means = (total + np.cumsum(rho[joining])) / (count + np.arange(1, len(joining) + 1))
+    queue_mean = float(np.mean(np.minimum(sensitivity, _MOST)))
+    total, count = float(np.minimum(sensitivity[inside], _MOST).sum()), int(inside.sum())
+    joining = np.flatnonzero(~inside & (sensitivity < queue_mean) & (least < idle))
+    means = (total + np.cumsum(sensitivity[joining])) / (count + np.arange(1, len(joining) + 1))
     if total / count <= queue_mean:
         return inside
     enough = np.flatnonzero(means <= queue_mean)

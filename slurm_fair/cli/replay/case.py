@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -41,7 +41,7 @@ from slurm_fair_accounting.source.period import Period, choose
 class PastSource:
     """A past: its source, its jobs and the period that it covers."""
 
-    kind: str  # slurmdbd or sacct
+    kind: Literal["slurmdbd", "sacct"]
     name: Path  # as titles and tables name it
     jobs: Jobs
     until: float  # when accounting was asked, or the last instant of a saved file

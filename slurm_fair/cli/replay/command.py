@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, case_of, read_known_past
-from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
 from slurm_fair.cli.simulate.files import Outputs, ResultFiles
 from slurm_fair.cli.simulate.one_run import FinishedRun, Grant
@@ -37,9 +37,9 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
+from slurm_fair.cli.simulate.repeats import merged_row, repeat_note, run_repeated
 from slurm_fair.cli.simulate.runs import warn_of_costs
-from slurm_fair.cli.simulate.setups import PolicySetup, policies_of, settings_of, setups_of
+from slurm_fair.cli.simulate.setups import PolicySetup, given_settings, policies_of, setups_of
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.status import JSON
@@ -82,12 +82,14 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
         case, about_nodes = case_of(past, wish)
         orders = files.orders(case, setups)
         warn_of_costs(orders)
-        with progress(names, len(case.scenario.trace)) as beat:
+        with progress_bar(names, len(case.scenario.trace)) as beat:
             runs = run_repeated(orders, run.repeat, run.workers, beat)
         dones = [some[0] for some in runs]  # files and notes are of the first run
         really = _recorded(past.source, case, ledger)
         _warn_of_size(case, really)
-        simulated = [merged(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
+        simulated = [
+            merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)
+        ]
         rows = [_row(past.source, case, setups[0], really), *simulated]
         below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes(), *notes_of(case, dones)]
         lead = [lead_of(case)[0], past.known.words]
@@ -111,7 +113,7 @@ def _document(past: KnownPast, case: Case, run: RunOptions, rows: Sequence[dict[
 
 def _check(names: Sequence[str], origin: Origin, run: RunOptions) -> None:
     """Refuse options that do not go together."""
-    settings_of(run.settings, names)
+    given_settings(run.settings, names)
     origin.check()
     if RECORDED in names:
         raise InputError(f"--policy {RECORDED}: what really happened is always shown: leave it out")

@@ -96,8 +96,8 @@ def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_R
             seconds = (run.end - run.start) * run.gpus * run.gpu_weight
             had = {"start": run.start, "had": seconds, "restarts": at, **run.said}
             yield Event(run.end, EventKind.STOPPED, *whose, run.gpus, had)
-    told = _account(outcomes, job) | ({"state": state} if state else {}) | who
-    yield Event(end, EventKind.FINISHED, *whose, gang, told)
+    account = _account(outcomes, job) | ({"state": state} if state else {}) | who
+    yield Event(end, EventKind.FINISHED, *whose, gang, account)
 
 
 def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:

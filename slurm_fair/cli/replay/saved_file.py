@@ -14,7 +14,7 @@ from slurm_fair.slurm.history import FIELDS
 from slurm_fair.slurm.past import MORE_FIELDS, Listing, Past
 from slurm_fair.trace.convert.sacct import free_texts
 from slurm_fair.trace.faults import Fault, refuse, shown
-from slurm_fair.trace.tabular import Table, table
+from slurm_fair.trace.tabular import Table, read_table
 
 TIMES = ("Submit", "Start", "End")
 _NEEDED = ("JobID", "Account", "User", "Submit", "State")
@@ -59,21 +59,21 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
             place, cells = row
             named = nothing | {name: cells[column] for name, column in at.items()}
             try:
-                told = _in_seconds(named)
-                _refuse_backwards(told)
-                _refuse_double(told, seen, place)
-                listing.add(told)
+                in_seconds = _in_seconds(named)
+                _refuse_backwards(in_seconds)
+                _refuse_double(in_seconds, seen, place)
+                listing.add(in_seconds)
             except SlurmTextError as wrong:
                 bad.append(Fault(place, "row", str(wrong)))
                 continue
-            until = max(until, _last(told))
+            until = max(until, _last(in_seconds))
     if not skip_bad:
         refuse(path, bad)
     return Saved(listing.past(), until, tuple(bad))
 
 
 def _table(path: Path) -> AbstractContextManager[Table]:
-    return table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE))
+    return read_table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE))
 
 
 def _check(path: Path, columns: tuple[str, ...]) -> None:

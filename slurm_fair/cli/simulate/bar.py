@@ -12,7 +12,7 @@ Beat = Callable[[str, int, float], None]
 
 
 @contextmanager
-def progress(policies: Sequence[str], jobs: int) -> Iterator[Beat]:
+def progress_bar(policies: Sequence[str], jobs: int) -> Iterator[Beat]:
     """A bar a policy on standard error: the jobs that ended, and the virtual time; nothing where nobody looks."""
     if not on_terminal(sys.stderr):
         yield lambda policy, ended, seconds: None

@@ -33,10 +33,10 @@ from slurm_fair.trace import (
     refuse_foreign,
     uniform,
 )
-from slurm_fair.trace.cells import instant
+from slurm_fair.trace.cells import read_instant
 from slurm_fair.trace.faults import BadCell, nearest_of, refuse, shown
 from slurm_fair.trace.status import BAD_ENDS
-from slurm_fair.trace.tabular import table
+from slurm_fair.trace.tabular import read_table
 
 _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
@@ -134,7 +134,7 @@ class Case:
         """Jobs whose users declared no run time."""
         return int(np.isnan(self.scenario.trace.declared_s).sum())
 
-    def told_document(self) -> dict[str, Any]:
+    def run_times_document(self) -> dict[str, Any]:
         """Counts of jobs by what policies were told of run times, for JSON."""
         known = self.scenario.undeclared == "actual"
         return {
@@ -293,7 +293,7 @@ def read_outages(path: Path, machines: Machines) -> tuple[Outage, ...]:
     """Read the outages of nodes from a CSV file time_s,node,event; every bad row is refused."""
     found: list[Outage] = []
     known = frozenset(machines.names)
-    with table(path, _OUTAGE_COLUMNS) as rows:
+    with read_table(path, _OUTAGE_COLUMNS) as rows:
         for row in rows.rows:
             if isinstance(row, Fault):
                 refuse(path, [row], "every row must be right")
@@ -314,7 +314,7 @@ def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str])
     if cells["event"].lower() not in words:
         raise BadCell(f"{shown(cells['event'])} is no event: {', '.join(words)}", "event")
     try:
-        time_s = instant(cells["time_s"])
+        time_s = read_instant(cells["time_s"])
     except BadCell as bad:
         raise BadCell(bad.what, "time_s") from None
     return Outage(time_s, cells["node"], NodeEvent(cells["event"].lower()))

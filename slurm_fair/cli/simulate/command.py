@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from slurm_fair.cli.simulate.bad_rows import list_bad
-from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import CaseOptions, read_case
 from slurm_fair.cli.simulate.files import Outputs, ResultFiles
 from slurm_fair.cli.simulate.options import (
@@ -33,7 +33,7 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
+from slurm_fair.cli.simulate.repeats import merged_row, repeat_note, run_repeated
 from slurm_fair.cli.simulate.runs import warn_of_costs
 from slurm_fair.cli.simulate.scenario_options import END, OWED, ROUNDS, SPEEDS, TENANTS, in_rounds
 from slurm_fair.cli.simulate.setups import policies_of, setups_of
@@ -65,9 +65,9 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
         list_bad(trace, reading)
         orders = files.orders(case, setups)
         warn_of_costs(orders)
-        with progress(names, len(case.scenario.trace)) as beat:
+        with progress_bar(names, len(case.scenario.trace)) as beat:
             runs = run_repeated(orders, run.repeat, run.workers, beat)
-        rows = [merged(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
+        rows = [merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
         dones = [some[0] for some in runs]  # files and notes are of the first run
         lead, notes = lead_of(case), [*repeat_note(run.repeat), *notes_of(case, dones)]
         files.write(case, dones, rows, [*lead, *notes])

@@ -54,7 +54,7 @@ class KnownCosts:
         }
 
 
-def measure(events: Iterable[Event]) -> MeasuredCosts:
+def measured_costs(events: Iterable[Event]) -> MeasuredCosts:
     """Measure costs from the journal's events. A start, in whole seconds, may seem to precede its opening."""
     asked: dict[int, float] = {}
     opened: dict[int, float] = {}
@@ -81,7 +81,7 @@ def measured_at(site: Site, period: Period) -> MeasuredCosts:
             events = list(journal.events(period.start, period.end, kinds=_ORDER))
     except StoreError:
         return MeasuredCosts()
-    return measure(events)
+    return measured_costs(events)
 
 
 def known_costs(

@@ -7,6 +7,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -27,6 +28,14 @@ class Named(Protocol):
 _Order = TypeVar("_Order", bound=Named)
 _Result = TypeVar("_Result")
 Work = Callable[[_Order, Beat], _Result]  # a function of a module: processes find it by its name
+
+
+class _Word(Enum):
+    """The words of a process, through its pipe."""
+
+    BEAT = auto()
+    FAILED = auto()
+    DONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +89,14 @@ class Crew(Generic[_Order, _Result]):
         try:
             word, value = pipe.recv()
         except EOFError:
-            word, value = "failed", None
-        if word == "beat":
+            word, value = _Word.FAILED, None
+        if word is _Word.BEAT:
             self._beat(name, *value)
             return None
         process.join()
         pipe.close()
         del self._running[pipe]
-        if word == "failed":
+        if word is _Word.FAILED:
             return OrderEnd(at, None, value or self._died(name, process.exitcode or 0))
         return OrderEnd(at, value)
 
@@ -119,13 +128,13 @@ def _interruption_later() -> Iterator[None]:
 def _live(pipe: Connection, order: _Order, work: Work[_Order, _Result]) -> None:
     """The life of a process; when nobody listens any more, its next beat ends it."""
 
-    def say(word: str, value: Any) -> None:
+    def say(word: _Word, value: Any) -> None:
         pipe.send((word, value))
 
     with contextlib.suppress(BrokenPipeError):
         try:
-            done = work(order, lambda policy, ended, seconds: say("beat", (ended, seconds)))
+            done = work(order, lambda policy, ended, seconds: say(_Word.BEAT, (ended, seconds)))
         except SlurmFairError as problem:
-            say("failed", type(problem)(str(problem)))
+            say(_Word.FAILED, type(problem)(str(problem)))
         else:
-            say("done", done)
+            say(_Word.DONE, done)

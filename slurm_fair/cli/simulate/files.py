@@ -23,7 +23,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_with
 from slurm_fair.trace.write import columns_of, write_rows
-from slurm_fair_accounting.drawing.page_file import claim, refuse_no_file, settle
+from slurm_fair_accounting.drawing.page_file import claim, put_in_place, refuse_no_file
 
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
@@ -68,7 +68,7 @@ class Outputs:
     def commit(self) -> None:
         """All of them get their names."""
         for target, beside in self._beside.items():
-            settle(beside, target)
+            put_in_place(beside, target)
 
 
 def of_policy(path: Path, policy: str, many: bool) -> Path:

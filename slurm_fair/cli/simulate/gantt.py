@@ -11,7 +11,7 @@ from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair_accounting.drawing.gantt import Bar, Lane, gantt
 from slurm_fair_accounting.drawing.plot import legend_of
-from slurm_fair_accounting.render import duration
+from slurm_fair_accounting.render import duration_text
 
 MOST_GPUS = 64
 _MOST_BARS = 3000
@@ -28,7 +28,7 @@ def gantt_of(case: Case, done: FinishedRun) -> str:
     caption = result.policy
     if len(bars) > _MOST_BARS:
         span = bars[_MOST_BARS].start
-        caption = f"{caption}, the first {duration(span)}"
+        caption = f"{caption}, the first {duration_text(span)}"
         bars = [bar for bar in bars[:_MOST_BARS] if bar.start < span]
         bars = [Bar(bar.row, bar.start, min(bar.end, span), bar.colour, bar.words) for bar in bars]
     lanes = [Lane(name, gpus) for name, gpus in zip(machines.names, machines.gpus.tolist(), strict=True)]
@@ -53,7 +53,7 @@ def _bars(case: Case, done: FinishedRun, first: float) -> Iterator[Bar]:
         nodes = _nodes_at(grants[int(outcomes.key[job])], start)
         words = (
             f"{trace.job_id[row]}, {trace.tenants[trace.tenant[row]]}, {runs.gpus[run]} GPUs, "
-            f"{duration(start - first)} to {duration(end - first)}"
+            f"{duration_text(start - first)} to {duration_text(end - first)}"
         )
         for at in rows.take(nodes, int(runs.gpus[run]), int(trace.node_count[row]), start, end):
             yield Bar(at, start - first, end - first, int(outcomes.tenant[job]), words)

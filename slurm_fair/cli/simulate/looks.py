@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from slurm_fair.cli.base import find_config
-from slurm_fair.config import load
+from slurm_fair.config import load_config
 from slurm_fair.lease_settings import LeaseSection
 from slurm_fair.sim.run import USUAL_INTERVAL
 
@@ -37,7 +37,7 @@ def _of_the_settings() -> Looks:
     path = find_config(context.find_root().params.get("config") if context else None)
     if path is None:
         return Looks()
-    lease = load(path).lease
+    lease = load_config(path).lease
     if "interval" not in tomllib.loads(path.read_text()).get("lease", {}):
         return Looks()
     return _following(lease) if lease.follows_changes else Looks(lease.longest_interval)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from slurm_fair.cli.durations import seconds_in
+from slurm_fair.cli.durations import typed_seconds
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError
 from slurm_fair.lease_settings import AUTO
@@ -32,7 +32,7 @@ _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], now-2weeks, tod
 
 def _seconds(text: str) -> float:
     """Seconds of 0 or more, up to a century."""
-    seconds = seconds_in(text)
+    seconds = typed_seconds(text)
     if not math.isfinite(seconds) or seconds < 0:
         raise click.BadParameter(f"{text!r} is no number of seconds of 0 or more")
     if seconds > CENTURY:
@@ -42,7 +42,7 @@ def _seconds(text: str) -> float:
 
 def seconds_above_zero(text: str) -> float:
     """Seconds from a millisecond on, for what cannot take no time."""
-    seconds = seconds_in(text)
+    seconds = typed_seconds(text)
     if not math.isfinite(seconds) or seconds <= 0:
         raise click.BadParameter(f"{text!r} is no number of seconds above 0")
     if seconds < LEAST_SECONDS:

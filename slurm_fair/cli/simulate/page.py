@@ -13,7 +13,7 @@ from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.gantt import MOST_GPUS, gantt_of
 from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.repeats import Row
-from slurm_fair.cli.simulate.table import BEST, GROUPS, cell, marks
+from slurm_fair.cli.simulate.table import BEST, GROUPS, marks, metric_text
 from slurm_fair.ledger import formulas
 from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
@@ -22,7 +22,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair_accounting.drawing import page, plot
 from slurm_fair_accounting.drawing.page import Cell
-from slurm_fair_accounting.render import duration
+from slurm_fair_accounting.render import duration_text
 
 _MOST_TENANTS = 10
 _POINTS = 240
@@ -57,7 +57,10 @@ def _comparison(rows: Sequence[Row]) -> str:
             [
                 (
                     metric.title,
-                    [Cell(cell(metric, row), sign == BEST) for row, sign in zip(rows, signs, strict=True)],
+                    [
+                        Cell(metric_text(metric, row), sign == BEST)
+                        for row, sign in zip(rows, signs, strict=True)
+                    ],
                 )
                 for metric in some
                 for signs in [marks(metric, rows)]
@@ -65,7 +68,7 @@ def _comparison(rows: Sequence[Row]) -> str:
         )
         for group, some in GROUPS
     ]
-    return page.table(heads, groups)
+    return page.grouped_table(heads, groups)
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------
@@ -82,7 +85,7 @@ def _jobs(results: Sequence[SimulationResult]) -> Iterator[str]:
         _cdf("Completion time (JCT)", names, jct, plot.logarithmic("JCT, log", _all(jct), seconds=True)),
         _cdf(
             "Long-term GPU-time fairness of jobs: below 0.95 a job lost by sharing", names, rho,
-            plot.linear(f"rho = had / owed (above {_RHO_SHOWN:g} at {_RHO_SHOWN:g})", 0.0, _RHO_SHOWN), 0.95,
+            plot.linear_axis(f"rho = had / owed (above {_RHO_SHOWN:g} at {_RHO_SHOWN:g})", 0.0, _RHO_SHOWN), 0.95,
         ),
         _cdf(
             "Finish-time fairness, static: above 1 a job was treated unfairly", names, static,
@@ -104,7 +107,7 @@ def _cdf(
 ) -> str:
     pairs = enumerate(zip(names, values, strict=True))
     series = [plot.cumulative(name, some, place) for place, (name, some) in pairs]
-    return plot.chart(caption, series, x, plot.linear("part of the jobs", 0.0, 1.0, 5), across)
+    return plot.chart(caption, series, x, plot.linear_axis("part of the jobs", 0.0, 1.0, 5), across)
 
 
 # -- cluster --------------------------------------------------------------------------------------------------
@@ -116,8 +119,8 @@ def _utilisation(results: Sequence[SimulationResult]) -> str:
     x, unit = plot.over_time(longest)
     seconds = max(longest, 1.0) / _POINTS
     series = [_held(result, seconds, unit, place) for place, result in enumerate(results)]
-    caption = f"Utilisation, means over {duration(seconds)}"
-    return plot.chart(caption, series, x, plot.linear("part of the GPUs", 0.0, 1.0, 5))
+    caption = f"Utilisation, means over {duration_text(seconds)}"
+    return plot.chart(caption, series, x, plot.linear_axis("part of the GPUs", 0.0, 1.0, 5))
 
 
 def _held(result: SimulationResult, seconds: float, unit: float, place: int) -> plot.Series:
@@ -162,7 +165,7 @@ def _tenants(case: Case, result: SimulationResult) -> str:
     if len(hours.edges) < 2:  # shorter than a window
         return whole
     middles = (hours.edges[1:] + hours.edges[:-1]) / 2
-    each = duration(float(hours.edges[1] - hours.edges[0]))
+    each = duration_text(float(hours.edges[1] - hours.edges[0]))
     return page.side_by_side(whole, curves.chart(f"in windows of {each}", middles, _rhos(hours)))
 
 
@@ -192,7 +195,7 @@ class _Curves:
             if row >= 0
         ]
         return plot.chart(
-            f"{self.policy}: {what}", series, self.x, plot.linear("rho", 0.0, _RHO_SHOWN, 5), up=1.0
+            f"{self.policy}: {what}", series, self.x, plot.linear_axis("rho", 0.0, _RHO_SHOWN, 5), up=1.0
         )
 
 

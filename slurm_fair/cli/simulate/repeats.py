@@ -52,7 +52,9 @@ def scenario_of_run(scenario: Scenario, setup: PolicySetup, number: int) -> Scen
     return shaken(drawn, setup.rules().terms.interval, np.random.default_rng([setup.seed, number]))
 
 
-def merged(runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str, Any]]) -> dict[str, Any]:
+def merged_row(
+    runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str, Any]]
+) -> dict[str, Any]:
     """The row of the first run, and what all runs came to."""
     rows = [row_of(run) for run in runs]
     return {**rows[0], "repeated": over_runs(rows) if len(rows) > 1 else None}
@@ -76,15 +78,15 @@ def _is_number(value: object) -> bool:
 
 def mean_of(row: Row, key: str) -> float | None:
     """A metric over all runs; that of the only one where there is one."""
-    told = row.get("repeated")
-    value: float | None = told["mean"].get(key) if told else row[key]
+    repeated = row.get("repeated")
+    value: float | None = repeated["mean"].get(key) if repeated else row[key]
     return value
 
 
-def spread_of(row: Row, key: str) -> float:
+def deviation_of(row: Row, key: str) -> float:
     """The standard deviation of a metric over the runs; 0 where there is one."""
-    told = row.get("repeated")
-    return (told["spread"].get(key) or 0.0) if told else 0.0
+    repeated = row.get("repeated")
+    return (repeated["spread"].get(key) or 0.0) if repeated else 0.0
 
 
 def repeat_note(repeat: int) -> list[str]:

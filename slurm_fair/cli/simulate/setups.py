@@ -66,7 +66,7 @@ def setups_of(
     gavel_rounds: bool = False,
 ) -> list[PolicySetup]:
     """One setup for each policy; none is returned where one of them cannot be."""
-    given, looks = settings_of(run.settings, policies), Looks.given(leases.interval)
+    given, looks = given_settings(run.settings, policies), Looks.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
     seconds = leases.look_seconds(gavel_rounds=gavel_rounds)
@@ -87,7 +87,7 @@ def policies_of(text: str) -> tuple[str, ...]:
     return wanted
 
 
-def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, object]]:
+def given_settings(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, object]]:
     """`policy.key=value` of --set, by policy; values as TOML writes them, and plain words."""
     settings: dict[str, dict[str, object]] = {policy: {} for policy in policies}
     for text in given:

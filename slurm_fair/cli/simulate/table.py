@@ -12,9 +12,9 @@ from enum import Enum
 
 import click
 
-from slurm_fair.cli.simulate.repeats import Row, mean_of, spread_of
+from slurm_fair.cli.simulate.repeats import Row, deviation_of, mean_of
 from slurm_fair.cli.table import on_terminal
-from slurm_fair_accounting.render import NOTHING, duration
+from slurm_fair_accounting.render import NOTHING, duration_text
 
 BEST, ALIKE = "*", "="
 _WIDTH = 100
@@ -39,7 +39,7 @@ def _count(value: float) -> str:
     return str(int(value))
 
 
-def count(value: float) -> str:
+def count_text(value: float) -> str:
     """A whole number, or the mean of some."""
     return str(int(value)) if value == int(value) else f"{value:.1f}"
 
@@ -66,12 +66,12 @@ GROUPS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     (
         "Time",
         (
-            Metric("makespan", "makespan_s", duration),
-            Metric("JCT, mean", "jct_mean_s", duration),
-            Metric("JCT, median", "jct_p50_s", duration),
-            Metric("JCT, p95", "jct_p95_s", duration),
-            Metric("JCT, p99", "jct_p99_s", duration),
-            Metric("wait, mean", "wait_mean_s", duration),
+            Metric("makespan", "makespan_s", duration_text),
+            Metric("JCT, mean", "jct_mean_s", duration_text),
+            Metric("JCT, median", "jct_p50_s", duration_text),
+            Metric("JCT, p95", "jct_p95_s", duration_text),
+            Metric("JCT, p99", "jct_p99_s", duration_text),
+            Metric("wait, mean", "wait_mean_s", duration_text),
             Metric("slowdown, mean", "slowdown_mean", _plain),
             Metric("slowdown, p95", "slowdown_p95", _plain),
         ),
@@ -130,7 +130,7 @@ class Unit:
 
 
 _UNITS: dict[Callable[[float], str], Unit] = {
-    duration: Unit("h", 1 / 3600, 2),
+    duration_text: Unit("h", 1 / 3600, 2),
     _part: Unit("%", 100, 1),
     _count: Unit("", 1, 0),
     _hours: Unit("h", 1 / 3600, 1),
@@ -149,34 +149,34 @@ def metrics() -> Iterator[Metric]:
     return (metric for _, group in GROUPS for metric in group)
 
 
-def cell(metric: Metric, row: Row) -> str:
+def metric_text(metric: Metric, row: Row) -> str:
     """One value as a person reads it; of several runs mean and spread."""
     value = mean_of(row, metric.key)
     if value is None or not math.isfinite(value):
         return NOTHING
     if not row.get("repeated"):
         return metric.text(value)
-    text = count if metric.text is _count else metric.text
-    return f"{text(value)} +- {text(spread_of(row, metric.key))}"
+    text = count_text if metric.text is _count else metric.text
+    return f"{text(value)} +- {text(deviation_of(row, metric.key))}"
 
 
 def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
     """The policies with the best value as it reads; none when all read alike.
 
-    Where others are no further from it than the greater of the two spreads, chance may have made the difference:
-    then all of these are alike, and none is best.
+    Where others are no further from it than the greater of the two deviations, chance may have made the
+    difference: then all of these are alike, and none is best.
     """
     values = [mean_of(row, metric.key) for row in rows]
     known = [value for value in values if value is not None]
-    texts = [cell(metric, row) for row in rows]
+    texts = [metric_text(metric, row) for row in rows]
     if metric.better is Better.NEITHER or len(rows) < 2 or len(set(texts)) < 2:
         return [""] * len(rows)
     top = values.index(min(known) if metric.better is Better.LOW else max(known))
     alike = [text == texts[top] for text in texts]
-    spreads = [spread_of(row, metric.key) for row in rows]
+    deviations = [deviation_of(row, metric.key) for row in rows]
     near = [
-        value is not None and abs(value - (values[top] or 0.0)) < max(spread, spreads[top])
-        for value, spread in zip(values, spreads, strict=True)
+        value is not None and abs(value - (values[top] or 0.0)) < max(deviation, deviations[top])
+        for value, deviation in zip(values, deviations, strict=True)
     ]
     if any(close and not same for close, same in zip(near, alike, strict=True)):
         return [ALIKE if close or same else "" for close, same in zip(near, alike, strict=True)]
@@ -186,7 +186,7 @@ def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
 def lines_of(rows: Sequence[Row], width: int = _WIDTH, bold: Callable[[str], str] = str) -> Iterator[str]:
     """The table; policies that do not fit beside each other follow below."""
     title = max(len(metric.title) for metric in metrics())
-    texts = {metric: [cell(metric, row) for row in rows] for metric in metrics()}
+    texts = {metric: [metric_text(metric, row) for row in rows] for metric in metrics()}
     widths = [
         max(len(str(row["policy"])), *(len(column[at]) for column in texts.values())) + 1  # of the mark
         for at, row in enumerate(rows)

@@ -57,7 +57,7 @@ def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]], repeat: i
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
-        "told": case.told_document(),
+        "told": case.run_times_document(),
         "options": case.options_document(seed, repeat),
         "results": list(rows),
     }
@@ -97,9 +97,9 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
             f"{some(case.too_large)}"
         )
     if weights := case.scenario.gpu_weights:
-        told = ", ".join(f"{kind} {weights.get(kind, 1.0):g}" for kind in case.scenario.machines.gpu_types)
+        weighed = ", ".join(f"{kind} {weights.get(kind, 1.0):g}" for kind in case.scenario.machines.gpu_types)
         notes.append(
-            f"shares, rho and envy are by the weight of the GPUs: {told}; GPU time held and use are not"
+            f"shares, rho and envy are by the weight of the GPUs: {weighed}; GPU time held and use are not"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
     notes += _declared_notes(case, [done.result.policy for done in dones])

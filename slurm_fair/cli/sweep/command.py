@@ -35,8 +35,8 @@ from slurm_fair.cli.sweep.plot import plot_command
 from slurm_fair.cli.sweep.prepared import prepared
 from slurm_fair.cli.sweep.progress import SweepProgress, progress
 from slurm_fair.cli.sweep.results_file import ResultsFile
-from slurm_fair.cli.sweep.table import print_failures, print_table, table_command, usual_metrics
-from slurm_fair.cli.sweep.task import Row, SweepTask, measured
+from slurm_fair.cli.sweep.table import print_failures, print_groups, table_command, usual_metrics
+from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.suggest import did_you_mean
@@ -98,7 +98,7 @@ class HandsOptions:
 
             return over_dask(self.dask, tasks, our_version())
         most = self.processes or len(os.sched_getaffinity(0))
-        return Crew(tasks, most, measured, show.beat, "--processes").ends()
+        return Crew(tasks, most, simulated_metrics, show.beat, "--processes").ends()
 
 
 @sweep.command("run")
@@ -166,7 +166,7 @@ def run_command(context: click.Context, /, trace: Path, out: Path, policies: str
         failed = _simulated(results, tasks, hands)
         rows = results.rows()
     click.echo("\n".join(lead_of(ready.case)) + "\n")
-    print_table(groups_of(rows), usual_metrics())
+    print_groups(groups_of(rows), usual_metrics())
     print_failures(rows)
     if failed:
         click.echo(

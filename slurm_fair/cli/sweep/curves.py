@@ -27,10 +27,12 @@ class Across:
     curve_of: Callable[[Group], tuple[str, str]]  # the policy, and the words of the curve among its own
 
 
-def by_load(groups: Sequence[Group]) -> Across:
+def load_curves(groups: Sequence[Group]) -> Across:
     """Loads along the x axis, each lease term a curve."""
     loads = [group.load for group in groups]
-    return Across(plot.linear("load", min(loads), max(loads)), lambda group: group.load, _by_lease(groups))
+    return Across(
+        plot.linear_axis("load", min(loads), max(loads)), lambda group: group.load, _by_lease(groups)
+    )
 
 
 def by_lease(groups: Sequence[Group]) -> Across:
@@ -39,7 +41,7 @@ def by_lease(groups: Sequence[Group]) -> Across:
     if terms.max() >= _MUCH_LONGER * terms.min():
         axis = plot.logarithmic("lease term, log", terms, seconds=True)
     else:
-        axis = plot.linear("lease term, s", float(terms.min()), float(terms.max()))
+        axis = plot.linear_axis("lease term, s", float(terms.min()), float(terms.max()))
     return Across(axis, lambda group: np.nan if group.lease_s is None else group.lease_s, _by_load(groups))
 
 
@@ -71,9 +73,11 @@ def _points(metric: Metric, groups: Sequence[Group], across: Across, name: str, 
     factor = unit_of(metric).factor
     x = np.array([across.at(group) for group in groups], dtype=np.float64)
     y = np.array([_mean(group, metric) for group in groups])
-    spread = np.array([group.spread(metric.key) * factor for group in groups])
-    words = [f"{group.name}: {plot.number(value)}" for group, value in zip(groups, y.tolist(), strict=True)]
-    return Points(plot.Series(name, x, y, place), spread, words)
+    deviation = np.array([group.deviation(metric.key) * factor for group in groups])
+    words = [
+        f"{group.name}: {plot.axis_number(value)}" for group, value in zip(groups, y.tolist(), strict=True)
+    ]
+    return Points(plot.Series(name, x, y, place), deviation, words)
 
 
 def _mean(group: Group, metric: Metric) -> float:
@@ -84,9 +88,9 @@ def _axis(metric: Metric, values: Numbers) -> Axis:
     unit, known = unit_of(metric).name, values[np.isfinite(values)]
     label = f"{metric.title}, {unit}" if unit else metric.title
     if not known.size:
-        return plot.linear(label, 0.0, 1.0)
+        return plot.linear_axis(label, 0.0, 1.0)
     low, high = float(known.min()), float(known.max())
-    return plot.linear(label, 0.0 if 0 <= low < _NEAR_NOTHING * high else low, high, 5)
+    return plot.linear_axis(label, 0.0 if 0 <= low < _NEAR_NOTHING * high else low, high, 5)
 
 
 def _by_lease(groups: Sequence[Group]) -> Callable[[Group], tuple[str, str]]:

@@ -30,7 +30,7 @@ class Group:
     load: float
     seeds: tuple[int, ...]
     lost: tuple[int, ...]  # seeds of runs that failed
-    told: dict[str, Any]  # as `simulate --repeat` tells of several runs
+    over_seeds: dict[str, Any]  # as `simulate --repeat` tells of several runs
 
     @property
     def lease_words(self) -> str:
@@ -45,28 +45,28 @@ class Group:
     @property
     def row(self) -> Row:
         """The group as the tables of `simulate` take a policy's row."""
-        return {"policy": self.policy, "repeated": self.told}
+        return {"policy": self.policy, "repeated": self.over_seeds}
 
     def mean(self, key: str) -> float:
         """The mean over the seeds; nan = not known."""
-        value = self.told["mean"].get(key)
+        value = self.over_seeds["mean"].get(key)
         return math.nan if value is None else float(value)
 
-    def spread(self, key: str) -> float:
+    def deviation(self, key: str) -> float:
         """The standard deviation over the seeds; nan = not known, as of a single one."""
-        value = self.told["spread"].get(key)
+        value = self.over_seeds["spread"].get(key)
         return math.nan if value is None else float(value)
 
     def document(self, keys: Sequence[str]) -> Row:
         """The group as JSON holds it."""
-        wanted = keys or list(self.told["mean"])
+        wanted = keys or list(self.over_seeds["mean"])
         return {
             "policy": self.policy,
             "lease_s": self.lease_s,
             "load": self.load,
             "seeds": list(self.seeds),
             "failed": len(self.lost),
-            **{side: {key: self.told[side].get(key) for key in wanted} for side in ("mean", "spread")},
+            **{side: {key: self.over_seeds[side].get(key) for key in wanted} for side in ("mean", "spread")},
         }
 
 
@@ -77,11 +77,11 @@ def groups_of(rows: Sequence[Row]) -> list[Group]:
 
 def _group(rows: Sequence[Row]) -> Group:
     done = [measures(row) for row in rows if row["state"] == DONE]
-    told = over_runs(done) if done else {"runs": 0, "mean": {}, "spread": {}}
+    over_seeds = over_runs(done) if done else {"runs": 0, "mean": {}, "spread": {}}
     seeds, lost = (
         tuple(row["seed"] for row in rows if (row["state"] == DONE) is well) for well in (True, False)
     )
-    return Group(rows[0]["policy"], rows[0]["lease_s"], rows[0]["load"], seeds, lost, told)
+    return Group(rows[0]["policy"], rows[0]["lease_s"], rows[0]["load"], seeds, lost, over_seeds)
 
 
 def measures(row: Row) -> Row:

@@ -12,7 +12,7 @@ from typing import Any
 from slurm_fair.cli.simulate.crew import OrderEnd
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.cli.sweep.grid import SweepRun
-from slurm_fair.cli.sweep.task import Row, SweepTask, measured
+from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.sim.scenario import Scenario
 
@@ -112,7 +112,7 @@ def _measured_there(cell: SweepRun, setup: PolicySetup, scenario: Scenario, vers
         raise InputError(
             f"the cluster has slurm_fair {our_version()}, and here is {version}: install the same"
         )
-    return measured(SweepTask(cell, setup, scenario), lambda policy, ended, seconds: None)
+    return simulated_metrics(SweepTask(cell, setup, scenario), lambda policy, ended, seconds: None)
 
 
 def _end(at: int, future: Any, address: str) -> OrderEnd[Row]:

@@ -10,7 +10,7 @@ import click
 from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.simulate.options import FILE
 from slurm_fair.cli.simulate.table import Metric, metrics
-from slurm_fair.cli.sweep.curves import Across, by_lease, by_load, by_metric, panel
+from slurm_fair.cli.sweep.curves import Across, by_lease, by_metric, load_curves, panel
 from slurm_fair.cli.sweep.groups import METRICS, Group, groups_of, metrics_in
 from slurm_fair.cli.sweep.results_file import ResultsFile
 from slurm_fair.cli.table import clean
@@ -86,7 +86,7 @@ def _what_differs(groups: Sequence[Group]) -> str:
 
 def _across(groups: Sequence[Group], what: str) -> Across:
     if what == LOAD:
-        return by_load(groups)
+        return load_curves(groups)
     if what != LEASE:
         return by_metric(groups, next(metric for metric in metrics() if metric.key == what))
     endless = sorted({group.policy for group in groups if group.lease_s is None})

@@ -84,8 +84,8 @@ def prepared(
         refuse_endless(case.scenario, setup.rules().terms.term)
     warn_of_costs([SimulationOrder(case.scenario, setup) for _, setup in setups])
     given = _given(context, options) | _looks_of(setups[0][1])
-    told = case.trace_document() | {"sha256": _digest(trace)}
-    return ReadySweep(case, About(told, case.cluster_document(), given), setups)
+    about_trace = case.trace_document() | {"sha256": _digest(trace)}
+    return ReadySweep(case, About(about_trace, case.cluster_document(), given), setups)
 
 
 def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:

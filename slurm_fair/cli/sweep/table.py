@@ -66,11 +66,11 @@ def table_command(
     keys = [metric.key for metric in wanted or ()]
     groups = _single(rows) if each else groups_of(rows)
     if as_json:
-        click.echo(json.dumps(document_of(about, rows, groups, keys), allow_nan=False))
+        click.echo(json.dumps(sweep_document(about, rows, groups, keys), allow_nan=False))
     elif as_csv:
         _write_csv(groups, keys or _all_keys(groups))
     else:
-        print_table(groups, wanted or usual_metrics(), each)
+        print_groups(groups, wanted or usual_metrics(), each)
         print_failures(rows)
 
 
@@ -85,10 +85,10 @@ def _single(rows: Sequence[Row]) -> list[Group]:
 
 
 def _all_keys(groups: Sequence[Group]) -> list[str]:
-    return list(dict.fromkeys(key for group in groups for key in group.told["mean"]))
+    return list(dict.fromkeys(key for group in groups for key in group.over_seeds["mean"]))
 
 
-def document_of(about: About, rows: Sequence[Row], groups: Sequence[Group], keys: Sequence[str]) -> Row:
+def sweep_document(about: About, rows: Sequence[Row], groups: Sequence[Group], keys: Sequence[str]) -> Row:
     """The document of --json."""
     failed = [
         {name: row[name] for name in ("policy", "lease_s", "load", "seed", "problem")}
@@ -108,7 +108,7 @@ def _write_csv(groups: Sequence[Group], keys: Sequence[str]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*_KEYS, "seeds", "failed", *(name for key in keys for name in (key, f"{key}_spread"))])
     for group in groups:
-        told = [value for key in keys for value in (group.mean(key), group.spread(key))]
+        values = [value for key in keys for value in (group.mean(key), group.deviation(key))]
         seeds = " ".join(map(str, group.seeds))
         lead = [
             group.policy,
@@ -117,13 +117,13 @@ def _write_csv(groups: Sequence[Group], keys: Sequence[str]) -> None:
             seeds,
             len(group.lost),
         ]
-        writer.writerow([*lead, *("" if math.isnan(value) else repr(value) for value in told)])
+        writer.writerow([*lead, *("" if math.isnan(value) else repr(value) for value in values)])
 
 
 # -- for people -----------------------------------------------------------------------------------------------
 
 
-def print_table(groups: Sequence[Group], shown: Sequence[Metric], each: bool = False) -> None:
+def print_groups(groups: Sequence[Group], shown: Sequence[Metric], each: bool = False) -> None:
     """A line for each group under heads of several lines; the best of each load is marked, not that of a seed."""
     signs = [[" "] * len(shown) for _ in groups] if each else _signs(groups, shown)
     lines = [
@@ -191,11 +191,11 @@ def _values(group: Group, shown: Sequence[Metric], signs: Sequence[str]) -> list
 
 
 def _value(group: Group, metric: Metric) -> str:
-    mean, spread, unit = group.mean(metric.key), group.spread(metric.key), unit_of(metric)
+    mean, deviation, unit = group.mean(metric.key), group.deviation(metric.key), unit_of(metric)
     if math.isnan(mean):
         return NOTHING
     text = f"{mean * unit.factor:.{unit.decimals}f}"
-    return text if math.isnan(spread) else f"{text} +- {spread * unit.factor:.{unit.decimals}f}"
+    return text if math.isnan(deviation) else f"{text} +- {deviation * unit.factor:.{unit.decimals}f}"
 
 
 def print_failures(rows: Sequence[Row]) -> None:

@@ -29,7 +29,7 @@ class SweepTask:
         return self.cell.name
 
 
-def measured(task: SweepTask, beat: Beat) -> Row:
+def simulated_metrics(task: SweepTask, beat: Beat) -> Row:
     """Simulate the run; the metrics by their JSON keys.
 
     Seed 0 is the run that `simulate` makes, seed N the N-th further one of its `--repeat`.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from slurm_fair.cli.simulate.setups import settings_of
+from slurm_fair.cli.simulate.setups import given_settings
 from slurm_fair.errors import InputError
 from slurm_fair.trace.faults import shown
 
@@ -25,14 +25,14 @@ class Variant:
 def variants_of(given: Sequence[str], policies: Sequence[str]) -> list[Variant]:
     """Every combination of the values that --set lists, policy by policy."""
     lists = [list(_each(text)) for text in given]
-    settings_of([texts[0] for texts in lists], policies)  # it refuses what is no setting of these policies
+    given_settings([texts[0] for texts in lists], policies)  # it refuses what is no setting of these policies
     found = []
     for policy in policies:
         mine = [texts for texts in lists if texts[0].partition(".")[0].strip() == policy]
         varied = [len(texts) > 1 for texts in mine]
         for texts in product(*mine):
-            told = (text.partition(".")[2] for text, one in zip(texts, varied, strict=True) if one)
-            found.append(Variant(" ".join([policy, *told]), policy, texts))
+            values = (text.partition(".")[2] for text, one in zip(texts, varied, strict=True) if one)
+            found.append(Variant(" ".join([policy, *values]), policy, texts))
     return found
 
 
@@ -54,7 +54,7 @@ def _each(text: str) -> Iterator[str]:
         if not one:
             raise InputError(f"--set {shown(text)}: an empty value: write {policy}.{key}=A,B")
         each = f"{policy}.{key}={one}"
-        parsed = settings_of([each], [policy])[policy][key]
+        parsed = given_settings([each], [policy])[policy][key]
         if parsed in met:
             raise InputError(f"--set {shown(text)}: {shown(one)} is there twice: keep one of them")
         met.append(parsed)

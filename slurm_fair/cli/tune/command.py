@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from slurm_fair.cli.replay.case import Origin
-from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
 from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
@@ -38,8 +38,8 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.repeats import merged, run_repeated
-from slurm_fair.cli.simulate.setups import PolicySetup, policies_of, settings_of, setups_of
+from slurm_fair.cli.simulate.repeats import merged_row, run_repeated
+from slurm_fair.cli.simulate.setups import PolicySetup, given_settings, policies_of, setups_of
 from slurm_fair.cli.simulate.text import row_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of
@@ -155,7 +155,7 @@ def tune_lease(
             for setup in setups_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
         runs = _simulated(ground.case, setups, run)
-        rows = [merged(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
+        rows = [merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
         trials, dones = trials_of(runs, rows), [some[0] for some in runs]
         advice = advise(trials, limits)
         answer = TuneAnswer(ground, dones, rows, trials, advice, short, limits, run.seed, run.repeat)
@@ -182,7 +182,7 @@ def _check_settings(policy: str, run: RunOptions) -> None:
     names = policies_of(policy)
     if len(names) > 1:
         raise InputError(f"--policy {policy}: a term is tuned for one policy: name one")
-    settings_of(run.settings, names)
+    given_settings(run.settings, names)
 
 
 def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], list[float]]:
@@ -202,12 +202,12 @@ def _simulated(case: Case, setups: Sequence[PolicySetup], run: RunOptions) -> li
     orders = [
         SimulationOrder(case.scenario, setup, label=name) for setup, name in zip(setups, names, strict=True)
     ]
-    with progress(names, len(case.scenario.trace)) as beat:
+    with progress_bar(names, len(case.scenario.trace)) as beat:
         return run_repeated(orders, run.repeat, run.workers, beat)
 
 
 def _write_page(path: Path, answer: TuneAnswer) -> None:
-    from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
+    from slurm_fair.cli.tune.page import tune_page  # only who wants a page pays for it
 
-    whole = page_of(answer)
+    whole = tune_page(answer)
     write_with(path, lambda text: text.writelines([whole]))

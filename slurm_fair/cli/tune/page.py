@@ -14,7 +14,7 @@ from slurm_fair_accounting.drawing.page import Cell
 _MORE_ROOM = 1.02
 
 
-def page_of(answer: TuneAnswer) -> str:
+def tune_page(answer: TuneAnswer) -> str:
     sections = [
         page.section(
             "Recommended",
@@ -42,7 +42,7 @@ def _table(answer: TuneAnswer) -> str:
         )
         for row in answer.table()
     ]
-    return page.table([column.title for column in columns], [("", lines)])
+    return page.grouped_table([column.title for column in columns], [("", lines)])
 
 
 def _charts(answer: TuneAnswer) -> list[str]:
@@ -52,7 +52,7 @@ def _charts(answer: TuneAnswer) -> list[str]:
 
     def chart(caption: str, label: str, curves: Sequence[tuple[str, Floats]]) -> str:
         known = np.concatenate([values[np.isfinite(values)] for _, values in curves])
-        y = plot.linear(label, 0.0, float(known.max(initial=0.0)) * _MORE_ROOM or 1.0, 5)
+        y = plot.linear_axis(label, 0.0, float(known.max(initial=0.0)) * _MORE_ROOM or 1.0, 5)
         series = [plot.Series(name, terms, values, place) for place, (name, values) in enumerate(curves)]
         return plot.chart(caption, series, x, y, answer.advice.lease_seconds)
 

@@ -11,13 +11,13 @@ import click
 import numpy as np
 
 from slurm_fair.cli.simulate.one_run import FinishedRun
-from slurm_fair.cli.simulate.repeats import mean_of, repeat_note, spread_of
-from slurm_fair.cli.simulate.table import count
+from slurm_fair.cli.simulate.repeats import deviation_of, mean_of, repeat_note
+from slurm_fair.cli.simulate.table import count_text
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune.sources import Ground
 from slurm_fair.model.columns import Bools
-from slurm_fair.sim.tune import Advice, Tolerances, Trial, TrialSpread
+from slurm_fair.sim.tune import Advice, Tolerances, Trial, TrialDeviations
 
 MARK = "*"
 _JUDGED = ("ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction", "jct_mean_s", "preemptions")
@@ -50,7 +50,7 @@ def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, An
                 _rows(done, ~done.result.outcomes.over) <= never
                 for done, never in zip(some, hopeless, strict=True)
             ),
-            spread=TrialSpread(*(spread_of(row, key) for key in _JUDGED)),
+            deviations=TrialDeviations(*(deviation_of(row, key) for key in _JUDGED)),
         )
         for some, row in zip(runs, rows, strict=True)
     ]
@@ -148,15 +148,17 @@ class TuneAnswer:
         """The columns, each with the spread over the runs of a term beside it."""
         if self.repeat == 1:
             return COLUMNS
-        return tuple(each for column in COLUMNS for each in (column, *SPREAD.get(column.key, ())))
+        return tuple(each for column in COLUMNS for each in (column, *DEVIATIONS.get(column.key, ())))
 
     def table(self) -> list[dict[str, Any]]:
         """A row a term; of several runs their means."""
         return [
             {
                 **row,
-                **{key: mean_of(row, key) for key in (*SPREAD, "overhead_fraction")},
-                **{f"{key}_spread": spread_of(row, key) if self.repeat > 1 else None for key in SPREAD},
+                **{key: mean_of(row, key) for key in (*DEVIATIONS, "overhead_fraction")},
+                **{
+                    f"{key}_spread": deviation_of(row, key) if self.repeat > 1 else None for key in DEVIATIONS
+                },
                 "regret": _finite(behind.regret) if behind and behind.bearable else None,
                 "mark": MARK if row["lease_s"] == self.advice.lease_seconds else "",
             }
@@ -176,14 +178,14 @@ COLUMNS = (
     TextColumn("JCT mean", "jct_mean_s", duration),
     TextColumn("JCT p95", "jct_p95_s", duration),
     TextColumn("Lost GPU time %", "overhead_fraction", _part),
-    TextColumn("Pre-emptions", "preemptions", count),
+    TextColumn("Pre-emptions", "preemptions", count_text),
     TextColumn("Regret", "regret", lambda value: "-" if value is None else f"{value:.1f}"),
 )
 # Columns that stand beside these where each term is simulated several times.
-SPREAD = {
+DEVIATIONS = {
     "ltgf_job_loss_fraction": (TextColumn("+-", "ltgf_job_loss_fraction_spread", _part),),
     "ltgf_tenant_unfair_fraction": (TextColumn("+-", "ltgf_tenant_unfair_fraction_spread", _part),),
     "jct_mean_s": (TextColumn("+-", "jct_mean_s_spread", duration),),
     "jct_p95_s": (TextColumn("+-", "jct_p95_s_spread", duration),),
-    "preemptions": (TextColumn("+-", "preemptions_spread", count),),
+    "preemptions": (TextColumn("+-", "preemptions_spread", count_text),),
 }

@@ -14,10 +14,10 @@ from slurm_fair.ledger.charging.window import (
     JobLives,
     JobRuns,
     Window,
-    join,
     known_ends,
-    rows_of,
+    rows_taken,
     seconds_charged,
+    stacked,
 )
 from slurm_fair.ledger.charging.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
@@ -59,8 +59,8 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
     others = _silent_lives(known, chains, silent, until)
     place = _places(chains.account, kept, len(known.jobs))
     order = np.argsort(np.concatenate([place[kept], silent]))
-    stretches = join(_runs(known, chains, place, until), _silent_runs(known, silent, others))
-    everyone = rows_of(join(rows_of(lives, np.flatnonzero(kept)), others), order)
+    stretches = stacked(_runs(known, chains, place, until), _silent_runs(known, silent, others))
+    everyone = rows_taken(stacked(rows_taken(lives, np.flatnonzero(kept)), others), order)
     window = Window.of(everyone, stretches)
     after, result = charge(known, window, until, settings)
     return Filled(after, _events_of(Happened(known, NO_LOOKS, window, result), runs))

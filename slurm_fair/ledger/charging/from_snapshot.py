@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.ledger.charging.timeline import constant
-from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, join, known_ends
+from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, known_ends, stacked
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import JobAccounts, JobState, JobTable, Ledger
 from slurm_fair.model.columns import (
@@ -157,9 +157,9 @@ def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSett
     late = jobs.end[unknown] > max(ledger.time - settings.late_seconds, ledger.began)
     rows, done = unknown[~done | late], done[~done | late]
     ended = rows[done]
-    told = np.zeros(len(rows), dtype=bool)
-    told[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
-    return rows[~told]
+    accounted = np.zeros(len(rows), dtype=bool)
+    accounted[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
+    return rows[~accounted]
 
 
 def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sight: _Sight) -> JobLives:
@@ -263,7 +263,7 @@ def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobR
     some = starts.copy()
     some[over[(moved | ~ran)[over]]] = True
     fresh = some.nonzero()[0]
-    return join(before, _fresh_runs(lives, sight, fresh, starts[fresh]))
+    return stacked(before, _fresh_runs(lives, sight, fresh, starts[fresh]))
 
 
 def _shown_runs(

@@ -102,12 +102,12 @@ class Window(NamedTuple):
         return cls(lives, runs, ended, over, fresh, in_order)
 
 
-def join(first: Rows, second: Rows) -> Rows:
+def stacked(first: Rows, second: Rows) -> Rows:
     """Both tables' rows, one after the other."""
     return type(first)._make(np.concatenate(both) for both in zip(first, second, strict=True))
 
 
-def rows_of(table: Rows, rows: Ints) -> Rows:
+def rows_taken(table: Rows, rows: Ints) -> Rows:
     return type(table)._make(column.take(rows) for column in table)
 
 

@@ -18,10 +18,10 @@ from slurm_fair.model import Event, EventKind, JobState, JobTable, Ledger, Snaps
 from slurm_fair.model.columns import Floats, Ints, any_of, find
 from slurm_fair.model.once import once
 
-_OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
+_OF_USER = ("user", "declared_seconds", "limit_seconds", "state")
 _WHEN = itemgetter(0, 1)  # time and key
-_Person = tuple[str | None, float | None, float | None, str | None]
-_NOBODY: _Person = (None, None, None, None)  # no look shows the job
+_UserSays = tuple[str | None, float | None, float | None, str | None]
+_NOBODY: _UserSays = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
 
 GPU_WEIGHT = "gpu_weight"  # of a submission, a start or a stop: what each GPU counts, where that is not 1
@@ -45,7 +45,7 @@ NO_LOOKS = WindowLooks((), JobTable.none())
 class Became(NamedTuple):
     """Events of one kind, one entry a job."""
 
-    kind: str
+    kind: EventKind
     look: Sequence[int]  # the number of the one that is the first to show it
     row: Sequence[int]  # of its jobs; -1 = it shows the job no more
     time: Sequence[float]
@@ -75,7 +75,7 @@ class Happened:
 
         A start names the nodes, where the look shows the run.
         """
-        told: list[list[Event]] = [[] for _ in range(self.looks)]
+        of_look: list[list[Event]] = [[] for _ in range(self.looks)]
         rows = [
             row for some in self.became for row in zip(*some[3:5], *some[1:3], written(some), strict=True)
         ]
@@ -83,8 +83,8 @@ class Happened:
             if event.kind == EventKind.STARTED:
                 nodes = _nodes(self._looks.snapshots[look], row, time)
                 event = event._replace(detail={"nodes": nodes, **event.detail})
-            told[look].append(event)
-        return told
+            of_look[look].append(event)
+        return of_look
 
     def _became(
         self,
@@ -94,13 +94,13 @@ class Happened:
         gpus: Ints,
         said: _Said,
         *,
-        of_people: bool = False,
+        of_user: bool = False,
     ) -> Became:
         lives, names = self._window.lives, self._tenants
         key = lives.key[life]
         look, row = self._looks.first(kind, key)
-        if of_people:
-            said = {**said, **_people(self._looks.snapshots, look, row)}
+        if of_user:
+            said = {**said, **_users(self._looks.snapshots, look, row)}
         tenants = [names[tenant] for tenant in lives.tenant[life].tolist()]
         return Became(kind, look, row, time.tolist(), key.tolist(), tenants, gpus.tolist(), said)
 
@@ -111,7 +111,7 @@ class Happened:
         life = np.arange(self._met, lives.key.size)
         said = _weighed(lives.gpu_weight[life])
         submit, gpus = lives.submit[life], lives.gpus[life]
-        return self._became(EventKind.SUBMITTED, life, submit, gpus, said, of_people=True)
+        return self._became(EventKind.SUBMITTED, life, submit, gpus, said, of_user=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
@@ -145,7 +145,7 @@ class Happened:
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
-        return self._became(EventKind.FINISHED, rows, end, lives.gpus[rows], said, of_people=True)
+        return self._became(EventKind.FINISHED, rows, end, lives.gpus[rows], said, of_user=True)
 
 
 def _weighed(gpu_weight: Floats) -> _Said:
@@ -161,15 +161,16 @@ def _weighed(gpu_weight: Floats) -> _Said:
     }
 
 
-def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
+def _users(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
     """Users, expected run times and ends of these jobs, as far as anybody says."""
-    people = [
-        _person(snapshots[look], row) if row >= 0 else _NOBODY for look, row in zip(looks, rows, strict=True)
+    users = [
+        _user_says(snapshots[look], row) if row >= 0 else _NOBODY
+        for look, row in zip(looks, rows, strict=True)
     ]
-    return dict(zip(_OF_PEOPLE, zip(*people, strict=True), strict=True))
+    return dict(zip(_OF_USER, zip(*users, strict=True), strict=True))
 
 
-def _person(snapshot: Snapshot, row: int) -> _Person:
+def _user_says(snapshot: Snapshot, row: int) -> _UserSays:
     jobs, told = snapshot.jobs, snapshot.told
     declared = math.nan if told is None else told.declared_seconds.item(row)
     limit = jobs.time_limit_seconds.item(row)

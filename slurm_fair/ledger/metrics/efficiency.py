@@ -21,7 +21,7 @@ _NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Distribution:
     """The distribution of a quantity over jobs; percentiles are interpolated linearly."""
 
     count: int
@@ -75,7 +75,7 @@ def slowdown(outcomes: Outcomes) -> Floats:
     return ratio(completion_seconds(outcomes), outcomes.ran, nothing=np.nan)
 
 
-def gpu_seconds(outcomes: Outcomes) -> float:
+def gpu_seconds_held(outcomes: Outcomes) -> float:
     """GPU-seconds that all jobs held (the GPU time of Themis, section 6.1)."""
     return float(np.nansum(outcomes.held))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from slurm_fair.ledger import formulas
 from slurm_fair.ledger.metrics import efficiency, finish_time
-from slurm_fair.ledger.metrics.efficiency import Spread
+from slurm_fair.ledger.metrics.efficiency import Distribution
 from slurm_fair.ledger.metrics.evenness import jain, largest_envy
 from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows
@@ -93,9 +93,9 @@ def summarise(outcomes: Outcomes, facts: RunFacts) -> Summary:
     """Every metric of a run at once."""
     since, until = efficiency.span(outcomes)
     capacity = facts.capacity_gpu_seconds
-    held = efficiency.gpu_seconds(outcomes)
-    jct = Spread.of(efficiency.completion_seconds(outcomes))
-    slow = Spread.of(efficiency.slowdown(outcomes))
+    held = efficiency.gpu_seconds_held(outcomes)
+    jct = Distribution.of(efficiency.completion_seconds(outcomes))
+    slow = Distribution.of(efficiency.slowdown(outcomes))
     unfair = facts.windows.unfair if facts.windows is not None else _NAN
     return Summary(
         makespan_s=efficiency.makespan(outcomes),
@@ -103,7 +103,7 @@ def summarise(outcomes: Outcomes, facts: RunFacts) -> Summary:
         jct_p50_s=jct.p50,
         jct_p95_s=jct.p95,
         jct_p99_s=jct.p99,
-        wait_mean_s=Spread.of(efficiency.wait_seconds(outcomes)).mean,
+        wait_mean_s=Distribution.of(efficiency.wait_seconds(outcomes)).mean,
         slowdown_mean=slow.mean,
         slowdown_p95=slow.p95,
         utilization=efficiency.utilization(
@@ -149,10 +149,10 @@ class Fates:
         """The metrics of these jobs, by their keys."""
         found: dict[str, float] = {}
         for name, values in self.finish.items():
-            found[f"ftf_{name}_mean"] = Spread.of(values[rows]).mean
+            found[f"ftf_{name}_mean"] = Distribution.of(values[rows]).mean
             found[f"ftf_{name}_worst"] = finish_time.worst(values[rows])
             found[f"ftf_{name}_unfair"] = finish_time.unfair(values[rows])
-        latency, rho = Spread.of(self.latency[rows]), self.rho_ltgf[rows]
+        latency, rho = Distribution.of(self.latency[rows]), self.rho_ltgf[rows]
         recent = recent_latency_ratio(self.latency[rows], self.end[rows], self.last, RECENT_HOURS)
         known = rho[~np.isnan(rho)]
         return found | {

@@ -14,18 +14,30 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger.charging.window_events import GPU_WEIGHT, Became
 from slurm_fair.model import Event, EventKind
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints
+from slurm_fair.model.columns import Bools, Code, Codes, Columns, Floats, Ints
 
-SUBMITTED, REVOKED, STAYS, STOPPED, STARTED, _STOPPED_AT_ONCE, FINISHED = range(7)
-_CODES: dict[str, int] = {
-    EventKind.SUBMITTED: SUBMITTED,
-    EventKind.REVOKED: REVOKED,
-    EventKind.STAYS: STAYS,
-    EventKind.STOPPED: STOPPED,
-    EventKind.STARTED: STARTED,
-    EventKind.FINISHED: FINISHED,
+
+class Counted(Code):
+    """The kinds of events that count, as they follow each other where they fall on one instant."""
+
+    SUBMITTED = 0
+    REVOKED = 1
+    STAYS = 2
+    STOPPED = 3
+    STARTED = 4
+    STOPPED_AT_ONCE = 5  # a stop of a run of no length, which follows its start
+    FINISHED = 6
+
+
+_COUNTED: dict[str, Counted] = {
+    EventKind.SUBMITTED: Counted.SUBMITTED,
+    EventKind.REVOKED: Counted.REVOKED,
+    EventKind.STAYS: Counted.STAYS,
+    EventKind.STOPPED: Counted.STOPPED,
+    EventKind.STARTED: Counted.STARTED,
+    EventKind.FINISHED: Counted.FINISHED,
 }
-_AT_EDGES = (SUBMITTED, FINISHED)
+AT_EDGES = (Counted.SUBMITTED, Counted.FINISHED)
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
@@ -39,7 +51,7 @@ _NOTHING_OF_ACCOUNT = (math.nan,) * len(ACCOUNT)
 _LINE, _EDGE = struct.Struct("<qddddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
 _LINES = np.dtype(
     [(name, "<i8" if name == "key" else "<f8") for name in ("key", "time", "start", "restarts", "gpu_weight")]
-    + [(name, "<i4") for name in ("gpus", "tenant", "state", "code")]
+    + [(name, "<i4") for name in ("gpus", "tenant", "state", "kind")]
 )
 _EDGES = np.dtype([(name, "<f8") for name in SAID] + [(name, "<i4") for name in NAMES])
 
@@ -51,7 +63,7 @@ class EventTable(Columns):
     event: Ints  # its place among those that count, as they came
     key: Ints
     time: Floats
-    code: Ints
+    kind: Codes  # Counted
     gpus: Ints
     start: Floats  # of the run that stopped, nan = not said
     restarts: Floats  # of the run that started or stopped, nan = not said
@@ -64,15 +76,19 @@ class EventTable(Columns):
     @property
     def life(self) -> Ints:
         """The life of each event. A life begins with the first event of its key, and whenever it is submitted."""
-        begins = self.code == SUBMITTED
+        begins = self.of_kind(Counted.SUBMITTED)
         begins[1:] |= self.key[1:] != self.key[:-1]
         begins[:1] = True
         return np.cumsum(begins) - 1
 
+    def of_kind(self, *kinds: Counted) -> Bools:
+        """Events of one of these kinds."""
+        return np.isin(self.kind, kinds)
+
     def said_by(self, rows: Bools) -> NDArray[Any]:
         """The details of these submissions or ends, in order."""
         is_edge = np.zeros(len(self), dtype=bool)
-        is_edge[self.event] = (self.code == SUBMITTED) | (self.code == FINISHED)
+        is_edge[self.event] = self.of_kind(*AT_EDGES)
         said: NDArray[Any] = self.edges[(np.cumsum(is_edge) - 1)[self.event[rows]]]
         return said
 
@@ -94,31 +110,31 @@ class Heard:
 
     def take(self, event: Event) -> None:
         """Keep the part of an event that outcomes need."""
-        time, kind, key, of_tenant, gpus, detail = event
+        time, word, key, of_tenant, gpus, detail = event
         if time > self.last:
             self.last = time
-        code = _CODES.get(kind)
-        if code is None:
+        kind = _COUNTED.get(word)
+        if kind is None:
             return
         words, start, restarts = self._words, math.nan, math.nan
-        if code in _AT_EDGES:
-            self._take_edge(code, detail)
-        elif code != REVOKED:
+        if kind in AT_EDGES:
+            self._take_edge(kind, detail)
+        elif kind is not Counted.REVOKED:
             restarts = _number(detail.get("restarts"))
-            if code == STOPPED:
+            if kind is Counted.STOPPED:
                 start = _number(detail.get("start"))
-        weight = 1.0 if code == FINISHED else float(detail.get(GPU_WEIGHT, 1.0))
+        weight = 1.0 if kind is Counted.FINISHED else float(detail.get(GPU_WEIGHT, 1.0))
         tenant = words.setdefault(of_tenant, len(words))
         state = detail.get("state")
         how = words.setdefault(str(state), len(words)) if state else 0
-        self._lines += _LINE.pack(key, time, start, restarts, weight, gpus, tenant, how, code)
+        self._lines += _LINE.pack(key, time, start, restarts, weight, gpus, tenant, how, kind)
 
-    def _take_edge(self, code: int, detail: Mapping[str, Any]) -> None:
+    def _take_edge(self, kind: Counted, detail: Mapping[str, Any]) -> None:
         words = self._words
         names = [
             words.setdefault(str(text), len(words)) if (text := detail.get(name)) else 0 for name in NAMES
         ]
-        over = code == FINISHED
+        over = kind is Counted.FINISHED
         try:
             said = map(detail.get, SAID if over else _SAID_AT_FIRST, repeat(math.nan))
             self._edges += _EDGE.pack(*(() if over else _NOTHING_OF_ACCOUNT), *said, *names)
@@ -129,8 +145,8 @@ class Heard:
     def take_columns(self, some: Became) -> None:
         """Keep events of one kind."""
         self.last = max((self.last, *some.time))
-        said, code = some.said, _CODES[some.kind]
-        if code in _AT_EDGES:
+        said, kind = some.said, _COUNTED[some.kind]
+        if kind in AT_EDGES:
             names = [self._numbered(said.get(name)) for name in NAMES]
             self._edges += b"".join(map(_EDGE.pack, *(_numbers(said.get(name)) for name in SAID), *names))
             of_run = _UNKNOWN, _UNKNOWN
@@ -138,7 +154,7 @@ class Heard:
             of_run = _numbers(said.get("start")), _numbers(said.get("restarts"))
         names = [self._numbered(some.tenant), self._numbered(said.get("state"))]
         weights = [1.0 if one is None else one for one in said.get(GPU_WEIGHT, ())] or repeat(1.0)
-        lines = map(_LINE.pack, some.key, some.time, *of_run, weights, some.gpus, *names, repeat(code))
+        lines = map(_LINE.pack, some.key, some.time, *of_run, weights, some.gpus, *names, repeat(kind))
         self._lines += b"".join(lines)
 
     def _numbered(self, texts: Sequence[str | None] | None) -> Iterable[int]:
@@ -151,16 +167,17 @@ class Heard:
     def lines(self) -> EventTable:
         """All of them, in order of (key, time)."""
         came = np.frombuffer(self._lines, _LINES)
-        columns = {name: came[name].astype(np.int64) for name in ("gpus", "tenant", "state", "code")}
-        key, time, start, code = came["key"], came["time"], came["start"], columns["code"]
+        columns = {name: came[name].astype(np.int64) for name in ("gpus", "tenant", "state")}
+        key, time, start, kind = came["key"], came["time"], came["start"], came["kind"].astype(np.int8)
         # Of two events at one instant the one that must have come first; a run of no length stops after its start.
-        rank = np.where((code == STOPPED) & (start >= time), _STOPPED_AT_ONCE, code)
+        rank = np.where((kind == Counted.STOPPED) & (start >= time), Counted.STOPPED_AT_ONCE, kind)
         # Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation.
-        when = np.where(code == REVOKED, np.floor(time), time)
+        when = np.where(kind == Counted.REVOKED, np.floor(time), time)
         lines = EventTable(
             event=np.arange(len(came)),
             key=key,
             time=time,
+            kind=kind,
             start=start,
             restarts=came["restarts"],
             gpu_weight=came["gpu_weight"],

@@ -52,7 +52,7 @@ def _median(ascending: list[float]) -> float:
     return ascending[middle] if len(ascending) % 2 else (ascending[middle - 1] + ascending[middle]) / 2
 
 
-def groups_of(user: Ints, name: Ints) -> Ints:
+def user_and_name(user: Ints, name: Ints) -> Ints:
     """One number for each pair of user and job name, as `usual_seconds` wants it; -1 where either is unknown."""
     group = absent(len(user))
     known = np.flatnonzero((user >= 0) & (name >= 0))

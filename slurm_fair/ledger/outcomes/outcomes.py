@@ -14,20 +14,16 @@ import numpy as np
 from slurm_fair.ledger.charging.timeline import totals
 from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.ledger.outcomes.event_columns import (
-    FINISHED,
+    AT_EDGES,
     FURTHER,
     LIMIT,
     NAMES,
-    REVOKED,
     SAID,
-    STARTED,
-    STAYS,
-    STOPPED,
-    SUBMITTED,
+    Counted,
     EventTable,
     Heard,
 )
-from slurm_fair.ledger.outcomes.expected import expected_seconds, groups_of, usual_seconds
+from slurm_fair.ledger.outcomes.expected import expected_seconds, user_and_name, usual_seconds
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, ranks
 
@@ -137,7 +133,7 @@ class Runs(Columns):
         return self.gpus * self.gpu_weight
 
 
-def only(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
+def of_these_jobs(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
     """These jobs, their runs, and only the tenants that they have."""
     used, tenant = np.unique(outcomes.tenant[rows], return_inverse=True)
     names = tuple(outcomes.tenants[number] for number in used.tolist())
@@ -222,17 +218,18 @@ def outcomes_heard(heard: Heard, until: float | None = None) -> tuple[Outcomes, 
 
 def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
     """The runs of every life, and the lives whose runs we ended, one entry a run."""
-    changes = np.flatnonzero(np.isin(lines.code, (STARTED, STOPPED, FINISHED)))
+    changes = np.flatnonzero(lines.of_kind(Counted.STARTED, Counted.STOPPED, Counted.FINISHED))
     some, mine = lines.take(changes), life[changes]
     follows = np.zeros(len(changes), dtype=bool)
     follows[1:] = mine[1:] == mine[:-1]
-    started = some.code == STARTED
+    started = some.of_kind(Counted.STARTED)
     after_start = follows & np.concatenate([[False], started[:-1]])[: len(changes)]
     ended = np.flatnonzero(after_start)  # the change that ends the run which the one before began
     said = np.isfinite(some.start[ended])
     starts = np.where(said, some.start[ended], some.time[ended - 1])
     open_ = np.flatnonzero(started & ~np.append(after_start, False)[1:])
-    unseen = np.flatnonzero((some.code == STOPPED) & ~after_start & np.isfinite(some.start))
+    stopped = some.of_kind(Counted.STOPPED)
+    unseen = np.flatnonzero(stopped & ~after_start & np.isfinite(some.start))
     begun = np.concatenate([starts, some.time[open_], some.start[unseen]])
     over = np.concatenate([some.time[ended], np.full(len(open_), until), some.time[unseen]])
     runs = Runs(
@@ -245,10 +242,11 @@ def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
         ),
     )
     # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
-    before = np.concatenate([[0], np.cumsum((lines.code == REVOKED) * 1 - (lines.code == STAYS))])
+    asked = lines.of_kind(Counted.REVOKED) * 1 - lines.of_kind(Counted.STAYS)
+    before = np.concatenate([[0], np.cumsum(asked)])
     first = np.searchsorted(life, mine)
     since = np.where(follows, np.concatenate([[0], changes[:-1]])[: len(changes)], first)
-    revoked = (some.code == STOPPED) & (before[changes] > before[since])
+    revoked = stopped & (before[changes] > before[since])
     revoked[revoked] = ~_failed(lines, changes[revoked])
     return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
 
@@ -263,7 +261,8 @@ def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: f
     first = np.searchsorted(life, np.arange(count))
     last = np.searchsorted(life, np.arange(count), side="right") - 1
     submit, end, start = np.full(count, np.nan), np.full(count, np.nan), np.full(count, np.nan)
-    begun, over = np.flatnonzero(lines.code == SUBMITTED), np.flatnonzero(lines.code == FINISHED)
+    begun = np.flatnonzero(lines.of_kind(Counted.SUBMITTED))
+    over = np.flatnonzero(lines.of_kind(Counted.FINISHED))
     submit[life[begun]], end[life[over]] = lines.time[begun], lines.time[over]
     start[runs.job[::-1]] = runs.start[::-1]
     tenant, tenants = _named(lines.tenant[last], lines.words)
@@ -276,7 +275,7 @@ def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: f
     (user, users), (name, _), (app, _) = _names(lines, life, count)
     ran = _first_known(said.pop("ran"), seconds)
     waited = np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0)
-    usual = usual_seconds(groups_of(user, name), submit, end, ran)
+    usual = usual_seconds(user_and_name(user, name), submit, end, ran)
     known = _estimated(said, usual, np.where(np.isnan(end) | (ran <= 0), np.nan, ran))
     return Outcomes.given(
         key=lines.key[first],
@@ -316,8 +315,7 @@ def _had_and_held(runs: Runs, said: Floats) -> tuple[Floats, Floats]:
 def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
     """The details of submissions and ends, by job; the end has the last word."""
     said = {name: np.full(count, np.nan) for name in SAID}
-    for code in (SUBMITTED, FINISHED):
-        rows = lines.code == code
+    for rows in (lines.of_kind(Counted.SUBMITTED), lines.of_kind(Counted.FINISHED)):
         table, of = lines.said_by(rows), life[rows]
         for name, column in said.items():
             column[of] = _first_known(table[name], column[of])
@@ -326,9 +324,9 @@ def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
 
 def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
     """Restarts by the end's word, else by the last start or stop: after a stop a job starts once more."""
-    rows = np.flatnonzero((lines.code == STARTED) | (lines.code == STOPPED))
+    rows = np.flatnonzero(lines.of_kind(Counted.STARTED, Counted.STOPPED))
     seen = np.zeros(len(said))
-    restarts = lines.restarts[rows] + (lines.code[rows] == STOPPED)
+    restarts = lines.restarts[rows] + lines.of_kind(Counted.STOPPED)[rows]
     np.maximum.at(seen, life[rows], np.nan_to_num(restarts))
     return _first_known(said, seen).astype(np.int64)
 
@@ -345,7 +343,7 @@ def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[s
 
 def _names(lines: EventTable, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
     """User, job name and app of each life, as an index into all of them; -1 = not said."""
-    rows = (lines.code == SUBMITTED) | (lines.code == FINISHED)
+    rows = lines.of_kind(*AT_EDGES)
     table, of, found = lines.said_by(rows), life[rows], []
     for name in NAMES:
         given, number = np.flatnonzero(table[name]), np.zeros(count, dtype=np.int64)
@@ -358,7 +356,7 @@ def _names(lines: EventTable, life: Ints, count: int) -> list[tuple[Ints, tuple[
 def _completed(lines: EventTable, life: Ints, count: int) -> Bools:
     """An end without a word of failure is a good one."""
     completed = np.zeros(count, dtype=bool)
-    rows = lines.code == FINISHED
+    rows = lines.of_kind(Counted.FINISHED)
     good = np.array([(word or _COMPLETED).upper() == _COMPLETED for word in lines.words])
     completed[life[rows]] = good[lines.state[rows]]
     return completed

@@ -159,7 +159,7 @@ class Offer:
             self.room.add(node, -gpus, -cpus, -memory_mb)
         return True
 
-    def settle(self, order: Ints) -> None:
+    def stop_contested(self, order: Ints) -> None:
         """Contested jobs stop as far as what was chosen needs it, those last in `order` first; all others stay.
 
         Afterwards the room has what nobody has.

@@ -141,10 +141,10 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     jobs, numbers = view.snapshot.jobs, np.full(len(plan.verdict), np.nan)
     ranked = (plan.explanation.rank >= 0).nonzero()[0]
     ranked = ranked[plan.explanation.rank[ranked].argsort(kind="stable")]
-    settled = ((plan.verdict == Verdict.RENEW) & (plan.explanation.rank < 0)).nonzero()[0]
+    before = ((plan.verdict == Verdict.RENEW) & (plan.explanation.rank < 0)).nonzero()[0]
     lease_seconds = view.terms.term
     balances = Balances.of(view, share).charged(
-        jobs.tenant[settled], view.weighed_gpus[settled] * lease_seconds
+        jobs.tenant[before], view.weighed_gpus[before] * lease_seconds
     )
     by_tenant = ranked[jobs.tenant[ranked].argsort(kind="stable")]
     tenant = jobs.tenant[by_tenant]

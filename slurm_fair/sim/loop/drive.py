@@ -15,8 +15,8 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
-from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
-from slurm_fair.model.columns import all_of, any_of, code
+from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
+from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
@@ -34,7 +34,6 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 # instant at which something happens next in the cluster.
 Looks = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
-_RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -63,11 +62,11 @@ class Simulation:
     def __post_init__(self) -> None:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
-        people = population(self.scenario, self.epoch)
         terms = self.rules.terms
         # As a real job does that has saved: it goes on when the grace is over and nobody took its GPUs.
         manners = self.manners or Manners(patience_seconds=terms.grace)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, terms.term, manners)
+        jobs = population(self.scenario, self.epoch)
+        self.cluster = VirtualCluster(self.scenario, jobs, self.clock, terms.term, manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
         if self.scenario.speeds == "profiled" and self.rules.profiling is None:
@@ -139,7 +138,7 @@ class Simulation:
         done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
         if Verb.REQUEUE in done:
             return self._at_once(now)
-        if Verb.OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
+        if Verb.OPEN in done and self.scenario.in_gavel_rounds and self._others_follow(record, done):
             return self._at_once(now)  # and not a whole round later
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
@@ -182,8 +181,8 @@ class Simulation:
             return False
         if end <= now or not self.rules.terms.grants_at(now):
             return False
-        state = record.snapshot.jobs.state
-        everybody = (state == _RUNS) | (state == _IS_OVER)
+        jobs = record.snapshot.jobs
+        everybody = jobs.running | jobs.done
         if not (all_of(standing.leases.running) and all_of(everybody)):
             return False
         return rests(self.rules.policy, record.snapshot, plan.memory)

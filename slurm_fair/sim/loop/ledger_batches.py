@@ -170,6 +170,6 @@ class Batched(Ledger):
         return Ledger, tuple(getattr(self, field.name) for field in fields(Ledger))
 
 
-def plain(ledger: Ledger) -> Ledger:
+def plain_ledger(ledger: Ledger) -> Ledger:
     """The same ledger with its tables at hand."""
     return ledger.pending.folded() if isinstance(ledger, Batched) else ledger

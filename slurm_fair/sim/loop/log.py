@@ -12,13 +12,12 @@ from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.metrics.efficiency import mean_fragments
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
-from slurm_fair.model.columns import any_of, code, find
+from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.loop.looks import shown_by
 
 Listener = Callable[[TickRecord, Standing], None]
-_WAIT = code(Verdict.WAIT)  # an enum's member is looked up as slowly as a column is compared
 
 
 def _failure(tick: TickRecord, second: float) -> str:
@@ -76,7 +75,7 @@ class Log:
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that a plan left idle; while jobs change hands the plan that counts is still to come."""
-        if any_of(plan.verdict == _WAIT) and not any_of(leases.revoking):
+        if any_of(plan.verdict == Verdict.WAIT.code) and not any_of(leases.revoking):
             # A lease whose job is not listed goes to the end.
             has = np.zeros(len(snapshot.jobs) + 1, dtype=bool)
             has[find(snapshot.jobs.key, leases.key[~leases.promised])] = True

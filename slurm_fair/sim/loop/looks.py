@@ -46,8 +46,8 @@ _COLUMNS = attrgetter(*_SHOWN)
 _LONG = 512  # rows of a look that are sooner compared by themselves
 
 
-class Edge(NamedTuple):
-    """Jobs that came, began, ended or were stopped: the first look that shows it, and the row in that look."""
+class FirstShown(NamedTuple):
+    """Jobs with an event of one kind: the first look that shows it, and the row in that look."""
 
     key: Ints  # sorted; each is there once
     look: Ints
@@ -56,13 +56,13 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Strip(WindowLooks):
-    """Several looks that are folded together, and the jobs at each edge."""
+    """Several looks that are folded together, and which of them is the first to show each event of a job."""
 
-    edges: Mapping[EventKind, Edge]
+    first_shown: Mapping[EventKind, FirstShown]
 
     def first(self, kind: EventKind, keys: Ints) -> tuple[list[int], list[int]]:
         """The look that is the first to show this event of each job, and its row there."""
-        there, look, row = self.edges[kind]
+        there, look, row = self.first_shown[kind]
         at = there.searchsorted(keys)
         return look[at].tolist(), row[at].tolist()
 
@@ -135,7 +135,7 @@ class _Series:
         old, new, look = self._lived()
         self._spans = _spans(old, new, look)
         self._stopped = self._stops(old, new, look)
-        self._look, self._row, self._edges = self._changes(old, new, look)
+        self._look, self._row, self._shows = self._changes(old, new, look)
 
     def plain(self, number: int, since: float) -> bool:
         """True if a look is, for a ledger that was brought up to an instant."""
@@ -149,19 +149,19 @@ class _Series:
         if last - first == 1:
             return WindowLooks(shown, shown[0].jobs)
         mine = (self._look >= first) & (self._look < last)
-        edges = {kind: self._edge(mine & flags, first) for kind, flags in self._edges.items()}
-        before = (mine & self._edges[EventKind.FINISHED] & (self._look < last - 1)).nonzero()[0]
+        first_shown = {kind: self._first_shown(mine & flags, first) for kind, flags in self._shows.items()}
+        before = (mine & self._shows[EventKind.FINISHED] & (self._look < last - 1)).nonzero()[0]
         if not before.size:
-            return Strip(shown, shown[-1].jobs, edges)
+            return Strip(shown, shown[-1].jobs, first_shown)
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), edges)
+        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), first_shown)
 
-    def _edge(self, flags: Bools, first: int) -> Edge:
+    def _first_shown(self, flags: Bools, first: int) -> FirstShown:
         look, row = self._look[flags], self._row[flags]
         key = self._jobs.key[row]
         order = key.argsort()
-        return Edge(key[order], (look - first)[order], (row - self._first[look + 1])[order])
+        return FirstShown(key[order], (look - first)[order], (row - self._first[look + 1])[order])
 
     def _lived(self) -> tuple[Ints, Ints, Ints]:
         """Rows of those who lived at the look before, theirs at the look, and which look; all are listed first."""
@@ -220,11 +220,11 @@ class _Series:
         is_new[changed.size : changed.size + came.size] = True
         is_stop[changed.size + came.size :] = True
         began, over = self._runs(by, rows, had, is_new, is_stop)
-        edges = {
+        shows = {
             EventKind.SUBMITTED: is_new, EventKind.STARTED: began,
             EventKind.FINISHED: over, EventKind.STOPPED: is_stop,
         }  # fmt: skip
-        return by, rows, edges
+        return by, rows, shows
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
         """Note as odd that jobs were held back or let go, and as a change that others hold them back."""

@@ -17,7 +17,7 @@ from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Event, EventKind, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Journal, Want
-from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain_ledger
 from slurm_fair.sim.world.books import Books, Run
 
 _RunsByStart = Mapping[tuple[int, float], Run]
@@ -54,7 +54,7 @@ class Settled:
         if lived_on or (shown and self._batches is None):
             events, unseen = _mended(events, {(run.key, run.start): run for run in shown})
             if unseen:
-                ledger = plain(standing.ledger)
+                ledger = plain_ledger(standing.ledger)
                 weights = np.array([run.gpu_weight for run in unseen])
                 settled, _ = settle(ledger, self._books.table(unseen), ledger.time, weights)
                 standing = standing._replace(ledger=settled)

@@ -95,7 +95,7 @@ class Acts:
         nodes = tuple([life.floor.names.get(name, -1) for name in names])
         if not nodes or -1 in nodes:
             return Result.REFUSED, "no node of that name" if nodes else "no nodes are named for it"
-        if gpus and gpus != jobs.usual_gpus[job] and not life.people.elastic.allows(job, gpus):
+        if gpus and gpus != jobs.usual_gpus[job] and not life.population.elastic.allows(job, gpus):
             return Result.REFUSED, f"it cannot run with {gpus} GPUs"
         self._roster.split(job)
         life.plain.discard(job)

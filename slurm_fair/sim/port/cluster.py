@@ -31,18 +31,18 @@ class VirtualCluster:
     def __init__(
         self,
         scenario: Scenario,
-        people: Population,
+        population: Population,
         clock: VirtualClock,
         term: float,
         manners: Manners | None = None,
     ) -> None:
-        self.scenario, self.people, self.clock = scenario, people, clock
-        gavel = scenario.rounds == "gavel"
-        self.life = Life(scenario, people, manners or Manners(), clock.now(), term if gavel else 0.0)
-        self.jobs, self.floor, self.tally = people.jobs, self.life.floor, self.life.tally
-        self._roster = Roster(people.jobs)
+        self.scenario, self.population, self.clock = scenario, population, clock
+        round_seconds = term if scenario.in_gavel_rounds else 0.0
+        self.life = Life(scenario, population, manners or Manners(), clock.now(), round_seconds)
+        self.jobs, self.floor, self.tally = population.jobs, self.life.floor, self.life.tally
+        self._roster = Roster(population.jobs)
         if scenario.whole_seconds:
-            people.jobs.submit[:] = np.floor(people.jobs.submit)
+            population.jobs.submit[:] = np.floor(population.jobs.submit)
         self._sight = Sight(self.life, self._roster, term, scenario.unfreed, scenario.claims, scenario.speeds)
         self._acts = Acts(self.life, self._roster)
         self.by_hand = UserActions(self.life, self._roster, self._now)
@@ -120,5 +120,5 @@ class VirtualCluster:
 
     def keep_books(self) -> Books:
         """Note every run from now on."""
-        self.life.books = Books(self.people, self.scenario.machines.names, self.scenario.whole_seconds)
+        self.life.books = Books(self.population, self.scenario.machines.names, self.scenario.whole_seconds)
         return self.life.books

@@ -20,19 +20,19 @@ class LearnedSpeeds:
     Jobs of one tenant and model are alike; one that names no model is a class of its own.
     """
 
-    def __init__(self, people: Population, speeds: Speeds) -> None:
-        self._people, self._profiled = people, speeds == "profiled"
-        self._known = np.zeros((0, len(people.gpu_types)), dtype=bool)
+    def __init__(self, population: Population, speeds: Speeds) -> None:
+        self._population, self._profiled = population, speeds == "profiled"
+        self._known = np.zeros((0, len(population.gpu_types)), dtype=bool)
         self._class = np.zeros(0, dtype=np.int64)
 
-    def told(self, seen: Snapshot, shown: Ints) -> Snapshot:
+    def without_unmeasured(self, seen: Snapshot, shown: Ints) -> Snapshot:
         """The look without speeds that nobody has measured; `shown` are the rows of its jobs in the trace."""
         told = seen.told
         if told is None:
             return seen
         self._sort_new_ones()
         job_class, running = self._class[shown], np.flatnonzero(seen.jobs.running)
-        _, _, since = self._people.jobs.progress(shown[running])
+        _, _, since = self._population.jobs.progress(shown[running])
         kind, seconds = types_of(seen, running), seen.time - since
         long = (kind >= 0) & (seconds >= PACE_SECONDS_LEAST)
         self._known[job_class[running[long]], kind[long]] = True
@@ -49,13 +49,13 @@ class LearnedSpeeds:
 
     def _sort_new_ones(self) -> None:
         """Put jobs into classes that were not there at the last look."""
-        jobs, count = self._people.jobs, self._people.jobs.count
+        jobs, count = self._population.jobs, self._population.jobs.count
         if len(self._class) == count:
             return
         model, own = jobs.model[:count], np.arange(count)
         alike = np.stack((jobs.tenant[:count], model, np.where(model >= 0, -1, own)))
         _, first, of = np.unique(alike, axis=1, return_index=True, return_inverse=True)
         before, self._class = self._class, first[of.reshape(-1)]
-        known = np.zeros((count, len(self._people.gpu_types)), dtype=bool)
+        known = np.zeros((count, len(self._population.gpu_types)), dtype=bool)
         known[: len(before)] = self._known
         self._known = known

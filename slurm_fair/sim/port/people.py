@@ -54,14 +54,14 @@ class UserActions:
 
     def submit(self, job: Submission) -> int:
         """The number of the new job or array."""
-        now, people = self._now(), self._life.people
+        now, population = self._now(), self._life.population
         floor = self._life.floor
-        if job.gpu_type and job.gpu_type not in people.gpu_types:
-            raise InputError(f"no GPUs of type '{job.gpu_type}': there are {', '.join(people.gpu_types)}")
+        if job.gpu_type and job.gpu_type not in population.gpu_types:
+            raise InputError(f"no GPUs of type '{job.gpu_type}': there are {', '.join(population.gpu_types)}")
         if job.gpus > sum(floor.size):
             raise InputError(f"a job wants {job.gpus} GPUs and the cluster has {sum(floor.size)}")
-        tenant, user = people.tenant(job.tenant), people.user(job.user or job.tenant)
-        rows = people.add(max(len(job.tasks), 1), job.seconds)
+        tenant, user = population.tenant(job.tenant), population.user(job.user or job.tenant)
+        rows = population.add(max(len(job.tasks), 1), job.seconds)
         number = self._roster.name(rows, job.tasks)
         self._fill(rows, job, now)
         self._jobs.tenant[rows], self._jobs.user[rows] = tenant, user
@@ -70,12 +70,12 @@ class UserActions:
         return number
 
     def _fill(self, rows: slice, job: Submission, now: float) -> None:
-        jobs, types = self._jobs, self._life.people.gpu_types
+        jobs, types = self._jobs, self._life.population.gpu_types
         jobs.gpus[rows], jobs.usual_gpus[rows] = job.gpus, job.gpus
         jobs.nodes[rows], jobs.gpus_per_node[rows] = job.nodes, job.gpus_per_node
         jobs.most_nodes[rows], jobs.at_home[rows] = job.most_nodes, job.nodes
         jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
-        jobs.gpu_weight[rows] = self._life.people.asked_weights[jobs.gpu_type[rows]]
+        jobs.gpu_weight[rows] = self._life.population.asked_weights[jobs.gpu_type[rows]]
         jobs.submit[rows], jobs.weight[rows] = now, job.weight
         jobs.scaling[rows] = math.nan
         jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline
@@ -86,7 +86,7 @@ class UserActions:
         if job.gpus_choices:
             sizes = tuple(sorted({job.gpus, *job.gpus_choices}))
             named = dict.fromkeys(range(rows.start, rows.stop), sizes)
-            self._life.people.elastic.add(named, jobs.usual_gpus[: rows.stop])
+            self._life.population.elastic.add(named, jobs.usual_gpus[: rows.stop])
 
     def _begin(self, row: int, job: Submission, now: float) -> None:
         """Behind our gate, or at once into the queue."""

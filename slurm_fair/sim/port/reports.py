@@ -27,19 +27,19 @@ _REPORTED = ("left_seconds", "done_seconds", "epoch", "epochs", "steps_per_secon
 class Reports:
     """The claims about the jobs of a population, look by look."""
 
-    def __init__(self, people: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
-        self._people, self._count, self._plain = people, -1, Plain({})
+    def __init__(self, population: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
+        self._population, self._count, self._plain = population, -1, Plain({})
         self._claims = claims
 
     def at(self, rows: Ints, running: Bools, now: float) -> Told:
         """The claims of these jobs, of which some run."""
-        people, jobs = self._people, self._people.jobs
+        population, jobs = self._population, self._population.jobs
         claims: dict[str, NDArray[Any]] = {}
         self._never_changing().put(rows, claims)
         declared, work = jobs.declared.take(rows), jobs.work.take(rows)
         done = self._done(rows, running, work, now)
         first, last = jobs.first_regime.take(rows), jobs.last_regime.take(rows)
-        progress = Progress(people.regimes, first, last, done, work, declared)
+        progress = Progress(population.regimes, first, last, done, work, declared)
         for name in _OF_REGIMES:
             if name not in claims:
                 claims[name] = getattr(progress, name)
@@ -48,24 +48,24 @@ class Reports:
             "left_seconds": progress.left_seconds,
             "done_seconds": done,
         }
-        told = Told.unchecked({**claims, "models": people.models})
+        told = Told.unchecked({**claims, "models": population.models})
         if self._claims.silent:
             return self._silent(told, first)
-        factor = self._claims.left_factor(people.tenants, jobs.tenant.take(rows))
+        factor = self._claims.left_factor(population.tenants, jobs.tenant.take(rows))
         return told if factor is None else _lied(told, np.where(running | (done > 0), factor, 1.0))
 
     def _silent(self, told: Told, first: Ints) -> Told:
         """The words of a submission alone: nobody hears of progress, nor of another batch size."""
         unknown = np.full(len(told), np.nan)
         return told.with_columns(
-            **dict.fromkeys(_REPORTED, unknown), batch_size=self._people.regimes.batch_size.take(first)
+            **dict.fromkeys(_REPORTED, unknown), batch_size=self._population.regimes.batch_size.take(first)
         )
 
     def _never_changing(self) -> Plain:
-        people, jobs = self._people, self._people.jobs
+        population, jobs = self._population, self._population.jobs
         if self._count != jobs.count:
             columns = {name: getattr(jobs, name) for name in _DECLARED}
-            columns |= {"rate": people.rates, "spread_rate": people.spread_rates}
+            columns |= {"rate": population.rates, "spread_rate": population.spread_rates}
             columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
             columns |= self._of_one_regime()
             self._plain = Plain({name: column[: jobs.count] for name, column in columns.items()})
@@ -74,11 +74,11 @@ class Reports:
 
     def _of_one_regime(self) -> dict[str, NDArray[Any]]:
         """The claims that come of regimes, where no job ever changes to another; the epoch where nobody counts."""
-        people, jobs = self._people, self._people.jobs
+        population, jobs = self._population, self._population.jobs
         row = jobs.first_regime[: jobs.count]
         if any_of(row != jobs.last_regime[: jobs.count]):
             return {}
-        regimes = people.regimes.take(row)
+        regimes = population.regimes.take(row)
         columns: dict[str, NDArray[Any]] = {
             "epochs": regimes.epochs_total,
             "steps_per_second": regimes.steps_per_second,
@@ -90,7 +90,7 @@ class Reports:
 
     def _done(self, rows: Ints, running: Bools, work: Floats, now: float) -> Floats:
         """Seconds of work done: a run makes progress at its rate from the instant at which its restart is over."""
-        before, rate, since = self._people.jobs.progress(rows)
+        before, rate, since = self._population.jobs.progress(rows)
         more = np.where(running, np.maximum(now - since, 0.0) * rate, 0.0)
         return np.minimum(before + more, work)
 

@@ -36,24 +36,24 @@ class Sight:
         claims: RunTimeClaims = TRUE_CLAIMS,
         speeds: Speeds = "known",
     ) -> None:
-        self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs
+        self._life, self._roster, self._population, self._jobs = life, roster, life.population, life.jobs
         self._term, self._looked, self._unfreed = term, -np.inf, unfreed
         self._row_of = np.zeros(0, dtype=np.int64)
-        self._tenants = TenantTable(self._people.tenants, self._people.weights)
-        self._reports = Reports(self._people, claims)
-        self._learned = LearnedSpeeds(self._people, speeds) if speeds != "known" else None
+        self._tenants = TenantTable(self._population.tenants, self._population.weights)
+        self._reports = Reports(self._population, claims)
+        self._learned = LearnedSpeeds(self._population, speeds) if speeds != "known" else None
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
         """The cluster now; jobs that ended are shown for as long as its manners say."""
-        shown, people, life = self._roster.living, self._people, self._life
+        shown, population, life = self._roster.living, self._population, self._life
         floor = life.floor
-        if self._tenants.names is not people.tenants:
-            self._tenants = TenantTable(people.tenants, people.weights)
+        if self._tenants.names is not population.tenants:
+            self._tenants = TenantTable(population.tenants, population.weights)
         states = self._seen(shown, asked, now)
         told = self._reports.at(shown, states.running, now)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._since_last(life.resized)
-        weighed = people.gpu_weights is not None
+        weighed = population.gpu_weights is not None
         by_weight = self._since_last(life.resized_by_weight) if weighed else ()
         self._looked = now
         if life.over:
@@ -64,8 +64,8 @@ class Sight:
             nodes=self._nodes(now),
             partitions=floor.partitions,
             tenants=self._tenants,
-            users=people.users,
-            gpu_types=people.gpu_types,
+            users=population.users,
+            gpu_types=population.gpu_types,
             jobs=states,
             held=held,
             wanted=_NOTHING,
@@ -75,11 +75,11 @@ class Sight:
             racks=floor.racks,
             resized=resized,
             resized_by_weight=by_weight,
-            gpu_weights=people.gpu_weights,
-            sizes=people.elastic.shown(shown, states.usual_gpus),
-            speeds=people.elastic.known(shown, len(people.gpu_types)),
+            gpu_weights=population.gpu_weights,
+            sizes=population.elastic.shown(shown, states.usual_gpus),
+            speeds=population.elastic.known(shown, len(population.gpu_types)),
         )
-        return self._learned.told(seen, shown) if self._learned else seen
+        return self._learned.without_unmeasured(seen, shown) if self._learned else seen
 
     def _nodes(self, now: float) -> NodeTable:
         """The nodes, with the GPUs that this look does not see free yet."""

@@ -41,8 +41,10 @@ class Books:
     with its nodes, holds nothing new for that caller, and is not kept.
     """
 
-    def __init__(self, people: Population, node_names: Sequence[str], whole_seconds: bool = False) -> None:
-        self._people, self._cells, self._node_names = people, people.jobs.cells, node_names
+    def __init__(
+        self, population: Population, node_names: Sequence[str], whole_seconds: bool = False
+    ) -> None:
+        self._population, self._cells, self._node_names = population, population.jobs.cells, node_names
         self.over: list[Run] = []
         self.ended: list[Run] | None = None  # all that have ended, where somebody wants them
         self._cut = whole_seconds  # instants of runs are told as Slurm tells them
@@ -71,10 +73,10 @@ class Books:
         word: str = "RUNNING", lived_on: bool = False,
     ) -> Run:  # fmt: skip
         """Makes a run from positional values: every run of a simulation passes here."""
-        cells, people, names = self._cells, self._people, self._node_names
+        cells, population, names = self._cells, self._population, self._node_names
         restarts, resumed_from, sites = self._open[job]
         return Run(
-            cells.key[job], restarts, people.tenants[cells.tenant[job]], people.users[cells.user[job]],
+            cells.key[job], restarts, population.tenants[cells.tenant[job]], population.users[cells.user[job]],
             cells.gpus[job], cells.submit[job], cells.start[job], tuple([names[node] for node, _ in sites]),
             resumed_from, end, reached, saved, word, lived_on, cells.gpu_weight[job],
         )  # fmt: skip
@@ -99,17 +101,17 @@ class Books:
 
     def table(self, shown: Sequence[Run]) -> RunTable:
         """These runs as accounting lists them."""
-        people = self._people
+        population = self._population
 
         def ints(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             return np.array(values, dtype=np.int64)
 
         return RunTable(
             key=ints([run.key for run in shown]),
-            tenant=ints([people.tenants.index(run.tenant) for run in shown]),
-            tenants=people.tenants,
-            user=ints([people.users.index(run.user) for run in shown]),
-            users=people.users,
+            tenant=ints([population.tenants.index(run.tenant) for run in shown]),
+            tenants=population.tenants,
+            user=ints([population.users.index(run.user) for run in shown]),
+            users=population.users,
             gpus=ints([run.gpus for run in shown]),
             submit=np.array([run.submit for run in shown], dtype=np.float64),
             start=np.array([run.start for run in shown], dtype=np.float64),

@@ -48,11 +48,16 @@ class Life:
     """The jobs and the machines; everything that changes a job's state does it here."""
 
     def __init__(
-        self, scenario: Scenario, people: Population, manners: Manners, began: float, round_seconds: float
+        self, scenario: Scenario, population: Population, manners: Manners, began: float, round_seconds: float
     ) -> None:
-        self.people, self.jobs, self.manners, self.costs = people, people.jobs, manners, scenario.costs
+        self.population, self.jobs, self.manners, self.costs = (
+            population,
+            population.jobs,
+            manners,
+            scenario.costs,
+        )
         self.cells = self.jobs.cells
-        self.floor = Floor(scenario.machines, people.gpu_types)
+        self.floor = Floor(scenario.machines, population.gpu_types)
         self.agenda, self.tally, self.odd = Agenda(self.jobs), Tally(), Oddities()
         self.books: Books | None = None
         self.over: dict[int, str] = {}  # jobs that ended since the last look, and how
@@ -61,7 +66,7 @@ class Life:
         self.granted: dict[int, int] = {}  # GPUs of those that are to start with another size than the usual
         self.plain: set[int] = set()  # waiting without any gate: first come, first served
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
-        self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
+        self.resized_by_weight = [(began, self.floor.weighed(population.gpu_weights))]  # the same by weight
         self._began, self._round = began, round_seconds
         self._takes, self._cut = scenario.takes, scenario.whole_seconds
         self._not_before: dict[int, float] = {}  # when Slurm starts jobs whose gates were opened
@@ -110,7 +115,7 @@ class Life:
     def note_size(self, now: float) -> None:
         """Note the size of the cluster, which may have changed."""
         since, before = self.resized[-1]
-        total, by_weight = self.floor.total_gpus, self.floor.weighed(self.people.gpu_weights)
+        total, by_weight = self.floor.total_gpus, self.floor.weighed(self.population.gpu_weights)
         if since == now:
             self.resized.pop()
             self.resized_by_weight.pop()
@@ -215,12 +220,12 @@ class Life:
         if job in self.granted:
             jobs.gpus[job] = self.granted.pop(job)
         lost = self._start_cost(job, now)
-        jobs.state[job], jobs.start[job] = JobState.RUNNING, self._told(now)
+        jobs.state[job], jobs.start[job] = JobState.RUNNING, self._as_shown(now)
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
         self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
-        if self.people.gpu_weights is not None:
-            jobs.gpu_weight[job] = self.floor.weight_of(sites, self.people.gpu_weights)
+        if self.population.gpu_weights is not None:
+            jobs.gpu_weight[job] = self.floor.weight_of(sites, self.population.gpu_weights)
         self._expect_end(job)
         limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
@@ -228,8 +233,8 @@ class Life:
         if self.books is not None:
             self.books.begins(job, sites)
 
-    def _told(self, now: float) -> float:
-        """An instant as Slurm tells of it."""
+    def _as_shown(self, now: float) -> float:
+        """An instant as Slurm shows it."""
         return math.floor(now) if self._cut else now
 
     def _seconds(self, step: Step, job: int, now: float, usual: float) -> float:
@@ -253,7 +258,7 @@ class Life:
 
     def _rate(self, job: int, sites: Sites) -> float:
         """The slowest of its GPUs, and what lying apart costs on their type."""
-        floor, rates, apart = self.floor, self.people.rates, 1.0
+        floor, rates, apart = self.floor, self.population.rates, 1.0
         if len(sites) == 1:
             kind = floor.type_of[sites[0][0]]
             speed = rates.item(job, kind)
@@ -265,7 +270,7 @@ class Life:
             at_home, spread_rate = self._apart(job, kind, fewest)
             apart = spread_factor(len(sites), at_home, racks, spread_rate)
         if self.cells.gpus[job] != self.cells.usual_gpus[job]:
-            speed *= self.people.elastic.speed(job, self.cells.gpus[job], kind)
+            speed *= self.population.elastic.speed(job, self.cells.gpus[job], kind)
         self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
             raise SlurmFairError(f"job {label(self.cells.key[job])} was started where it does not run")
@@ -273,11 +278,11 @@ class Life:
 
     def _apart(self, job: int, kind: int, fewest: int) -> tuple[int, float]:
         """On how many nodes it is not slowed by lying apart, and what it is slowed to on more."""
-        cells, usual = self.cells, self.people.spread_rates.item(job, kind)
+        cells, usual = self.cells, self.population.spread_rates.item(job, kind)
         gpus = cells.gpus[job]
         if gpus == cells.usual_gpus[job]:
             return max(fewest, cells.at_home[job]), usual
-        return fewest, self.people.elastic.spread_rate(job, gpus, kind, usual)
+        return fewest, self.population.elastic.spread_rate(job, gpus, kind, usual)
 
     # -- saving -----------------------------------------------------------------------------------------------
 
@@ -373,7 +378,7 @@ class Life:
             step, usual = Step.LEAVING, costs.leaving
         slow = self._seconds(step, job, now, self.odd.leaves_in.get(job, usual))
         jobs.runs[job] += 1
-        jobs.end[job] = self._told(now + after)
+        jobs.end[job] = self._as_shown(now + after)
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:
             jobs.state[job] = JobState.ENDING
@@ -402,11 +407,11 @@ class Life:
         jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
-        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, self._told(now)
+        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, self._as_shown(now)
         jobs.gpus[job] = jobs.usual_gpus[job]
         jobs.pinned[job] = False
-        if self.people.gpu_weights is not None:
-            jobs.gpu_weight[job] = self.people.asked_weights.item(jobs.gpu_type[job])
+        if self.population.gpu_weights is not None:
+            jobs.gpu_weight[job] = self.population.asked_weights.item(jobs.gpu_type[job])
         self.answered.pop(job, None)
         jobs.eligible_at[job] = now + delay
         if ours:
@@ -439,7 +444,7 @@ class Life:
         """A waiting job is over."""
         self.forget(job)
         self.plain.discard(job)
-        self.cells.state[job], self.cells.end[job] = JobState.DONE, self._told(now)
+        self.cells.state[job], self.cells.end[job] = JobState.DONE, self._as_shown(now)
         self.cells.runs[job] += 1
         self.over[job] = word
 

@@ -17,7 +17,7 @@ from slurm_fair.model.gpu_weight import mean_weight, of_types
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.columns import JobColumns
 from slurm_fair.sim.world.sizes import ElasticJobs, elastic_jobs
-from slurm_fair.sim.world.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
+from slurm_fair.sim.world.speed import job_rates, per_kind, scaling_of, speeds_of, spread_rates
 from slurm_fair.sim.world.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
@@ -91,7 +91,7 @@ def nobody() -> Trace:
 def population(scenario: Scenario, epoch: float) -> Population:
     """The trace's jobs as they stand before the first of them is submitted."""
     trace, machines = scenario.trace, scenario.machines
-    types = types_of(trace, machines)
+    types = gpu_types_of(trace, machines)
     refuse_impossible(trace, machines, scenario.throughputs)
     jobs = JobColumns(len(trace), weighed=bool(scenario.gpu_weights))
     jobs.add(len(trace))
@@ -105,7 +105,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
     # Those whose jobs were left out do not count.
     tenants = tuple(trace.tenants[tenant] for tenant in here.tolist())
-    rates = rates_of(trace, machines, types, scenario.throughputs)
+    rates = job_rates(trace, machines, types, scenario.throughputs)
     spread, never = spread_rates(trace, types, scenario.throughputs)
     here_too = np.isin(types, machines.gpu_types) & (rates > 0)
     _lay_out(jobs, scenario, never & here_too & _asked(jobs, len(types)))
@@ -125,13 +125,13 @@ def asked_weights(scenario: Scenario, types: tuple[str, ...]) -> Floats:
     return np.append(weights, mean_weight(weights, kinds[machines.gpu_type], machines.gpus))
 
 
-def types_of(trace: Trace, machines: Machines) -> tuple[str, ...]:
+def gpu_types_of(trace: Trace, machines: Machines) -> tuple[str, ...]:
     return tuple(sorted({*machines.gpu_types, *trace.gpu_types}))
 
 
 def impossible(trace: Trace, machines: Machines, throughputs: Throughputs | None = None) -> Ints:
     """Rows of jobs that these machines could never run."""
-    rates = rates_of(trace, machines, machines.gpu_types, throughputs)
+    rates = job_rates(trace, machines, machines.gpu_types, throughputs)
     runs_on, gpus, names = rates > 0, trace.whole_gpus, (*trace.gpu_types, "")
     first, of_kind = _kinds([gpus, trace.gpu_type, trace.node_count, *runs_on.T])
     never = [

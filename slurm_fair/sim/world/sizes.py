@@ -27,7 +27,7 @@ class ElasticJobs:
         self._sizes: dict[int, tuple[int, ...]] = {}
         self._usual: dict[int, int] = {}
         self._first, self._count, self._gpus = NO_ROWS, NO_ROWS, NO_ROWS
-        self._told: Speeds | None = None
+        self._of_classes: Speeds | None = None
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -36,7 +36,7 @@ class ElasticJobs:
         """The sizes of more jobs, ascending, their usual ones among them; `usual` is of all rows."""
         if not more:
             return
-        self._told = None
+        self._of_classes = None
         self._sizes.update(more)
         self._usual.update({job: usual.item(job) for job in more})
         rows = np.array(sorted(self._sizes), dtype=np.int64)
@@ -83,10 +83,10 @@ class ElasticJobs:
         """The speeds of these jobs with other sizes, as policies are told them; `kinds` are all GPU types."""
         if not self._sizes:
             return None
-        if self._told is None:
-            self._told = self._by_class(kinds)
-        of_job = self._told.job_class
-        return self._told.for_rows(np.where(rows < len(of_job), rows, len(of_job) - 1))
+        if self._of_classes is None:
+            self._of_classes = self._by_class(kinds)
+        of_job = self._of_classes.job_class
+        return self._of_classes.for_rows(np.where(rows < len(of_job), rows, len(of_job) - 1))
 
     def _by_class(self, kinds: int) -> Speeds:
         """Jobs of one model, batch size and usual size are alike; the last row is that of all rigid jobs."""

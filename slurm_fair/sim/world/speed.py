@@ -71,7 +71,7 @@ def per_kind(trace: Trace, value: Callable[[str, int, int], float]) -> Floats:
     return result
 
 
-def rates_of(
+def job_rates(
     trace: Trace, machines: Machines, types: Sequence[str], throughputs: Throughputs | None
 ) -> NDArray[np.float64]:
     """Speed of each job on each type: measured where it was (0 = it does not run), else that of the machines."""

@@ -9,7 +9,7 @@ from slurm_fair.model import Action
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.ownership.claims import Claims
-from slurm_fair.slurm.ownership.ours import either_size, sizes_of
+from slurm_fair.slurm.ownership.ours import either_size, own_size_requests
 from slurm_fair.slurm.reading.request import SizeRequest
 from slurm_fair.slurm.reading.reread import FreshRow
 
@@ -57,7 +57,7 @@ def words_to_undo(claims: Claims, action: Action, row: FreshRow) -> tuple[str, .
     if mark is None:
         return ()
     own, here = SizeRequest.read(mark.user_size), SizeRequest.read(row.request)
-    ours = [SizeRequest.read(text) for text in sizes_of(mark)]
+    ours = [SizeRequest.read(text) for text in own_size_requests(mark)]
     if own is None or here is None or not any(each and here.is_between(own, each) for each in ours):
         return ()
     return own.words_from(here)

@@ -18,7 +18,7 @@ from slurm_fair.slurm.ownership.ours import is_our_list, is_our_size
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, by_key, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
-_SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
+_CARRIED_OUT_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
@@ -68,8 +68,8 @@ def without_taken_lists(
 
     An act of unknown outcome may be carried out a while after it was sent.
     """
-    settled = [mark for mark in book.all() if now - mark.set_at > _SETTLED_SECONDS]
-    ours = [mark for mark in settled if (mark.pinned and mark.pin) or mark.size]
+    carried_out = [mark for mark in book.all() if now - mark.set_at > _CARRIED_OUT_SECONDS]
+    ours = [mark for mark in carried_out if (mark.pinned and mark.pin) or mark.size]
     if not ours:
         return []
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["task"] != UNSPLIT)]

@@ -170,11 +170,11 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
 
 def is_our_size(mark: Mark, text: str) -> bool:
     """True if the request of a job, as it is written, is the one that we set."""
-    here, ours = SizeRequest.read(text), map(SizeRequest.read, sizes_of(mark))
+    here, ours = SizeRequest.read(text), map(SizeRequest.read, own_size_requests(mark))
     return here is not None and any(each is not None and here.is_as_large_as(each) for each in ours)
 
 
-def sizes_of(mark: Mark) -> tuple[str, ...]:
+def own_size_requests(mark: Mark) -> tuple[str, ...]:
     """The requests of ours of which a job carries one, as they are written."""
     return tuple(filter(None, mark.size.split(_OR)))
 

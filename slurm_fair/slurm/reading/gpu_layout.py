@@ -36,8 +36,8 @@ class GpuLayouts:
             shown = show_jobs(self._commands, dict.fromkeys(record for record, _ in some), "-d")
             for who in some:
                 nodes, gpus = uneven[who]
-                told = read_layout(shown.get(who[0], ""), nodes, gpus, room)
-                self._known[who] = told or laid_evenly(nodes, gpus, room)
+                said = read_layout(shown.get(who[0], ""), nodes, gpus, room)
+                self._known[who] = said or laid_evenly(nodes, gpus, room)
                 if who[0] not in shown:
                     self._guessed.add(who)
 

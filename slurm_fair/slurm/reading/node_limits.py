@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.shown import show_jobs
 
-ANY, ONE = 0, 1
+_AS_IT_TAKES = 0
 _AT_ONCE = 500
 _ASKED = re.compile(r" NumNodes=([0-9]{1,9})(?:-([0-9]{1,9}))? NumCPUs=[0-9]")
 
@@ -32,10 +32,10 @@ class NodeLimits:
 
     def of(self, record: int, restarts: int) -> int:
         """The most nodes of a job, 0 = as many as it takes; one where that is not known."""
-        return self._known.get((record, restarts), ONE)
+        return self._known.get((record, restarts), 1)
 
 
 def most_nodes(line: str) -> int:
     """The most nodes by a line of `scontrol -o show job`; 1 where its user's words name a second number."""
     said = _ASKED.findall(line)
-    return int(said[0][1] or ANY) if len(said) == 1 else ONE
+    return int(said[0][1] or _AS_IT_TAKES) if len(said) == 1 else 1

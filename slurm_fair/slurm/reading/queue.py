@@ -66,7 +66,7 @@ RAW = np.dtype(
         ("eligible", "f8"), ("start", "f8"), ("end", "f8"), ("priority", "i8"), ("time_limit", "f8"),
         ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"), ("deadline", "f8"),
         ("beyond", "?"),  # an array whose tasks are not looked at one by one: its user has too many
-        ("set_aside", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
+        ("must_fit", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
         ("exclusive", "?"),  # takes whole nodes (slurm-facts: exclusive-is-told)
         ("request", "i8"),  # a SizeRequest as it is written, or why there is none; -1 = no GPUs
         ("memory_per_gpu", "?"),

@@ -130,8 +130,8 @@ class Readers:
 
     def complaints(self, wanted: Mapping[Key, Wanted]) -> dict[Key, str]:
         """Reasons why the messages of jobs would not be read; empty text for those that would be."""
-        told = self._read(wanted, _BEGIN_SECONDS, why=True)
-        return {key: str(told.get(key, "its file system does not answer")) for key in wanted}
+        answers = self._read(wanted, _BEGIN_SECONDS, why=True)
+        return {key: str(answers.get(key, "its file system does not answer")) for key in wanted}
 
     def _read(self, wanted: Mapping[Key, Wanted], begin_seconds: float, why: bool) -> dict[Key, Reply]:
         self._bury()

@@ -17,7 +17,7 @@ from slurm_fair.solve.places.fleet import Fleet
 from slurm_fair.solve.places.flow import Flow
 from slurm_fair.solve.places.lay import lay
 from slurm_fair.solve.places.packing import packed, packed_with
-from slurm_fair.solve.places.prices import Prices, choices, linear, priced, starts
+from slurm_fair.solve.places.prices import Prices, best_uses, linear, priced, starts
 from slurm_fair.solve.places.problem import Picks, PlacesAnswer, PlacesLimits, PlacesProblem
 
 _CONTESTED, _FEWEST = 0.25, 150  # the part of the jobs, and how many at least, whose choice is open at first
@@ -88,7 +88,7 @@ class _Best:
 def _contested(best: _Best) -> _Best:
     """Jobs whose two best uses are close choose anew among what is near the best; all others keep theirs."""
     fleet, ways = best.fleet, best.fleet.ways
-    chosen, surplus = choices(fleet, best.prices.way)
+    chosen, surplus = best_uses(fleet, best.prices.way)
     opened = _opened(best, chosen, surplus, max(_FEWEST, int(_CONTESTED * len(chosen))))
     kept = chosen[(surplus > 0) & ~opened[ways.job[chosen]]]
     return _linear(best, np.flatnonzero(opened[ways.job] & _near(best)), kept)
@@ -170,7 +170,7 @@ def _integer(best: _Best) -> _Best:
 
 def _by_price(best: _Best) -> Ints:
     """The uses that are best for jobs at these prices; there may be no room for all."""
-    chosen, surplus = choices(best.fleet, best.prices.way)
+    chosen, surplus = best_uses(best.fleet, best.prices.way)
     return chosen[surplus > 0]
 
 
@@ -196,5 +196,5 @@ def _with_solution(best: _Best, flow: Flow, found: Solution, kept: Ints) -> _Bes
 def _loosest(best: _Best, count: int, given: Ints) -> tuple[Ints, Ints]:
     """The uses of the jobs whose choice hangs on least at these prices, and what is given to all others."""
     ways = best.fleet.ways
-    opened = _opened(best, *choices(best.fleet, best.prices.way), count)
+    opened = _opened(best, *best_uses(best.fleet, best.prices.way), count)
     return np.flatnonzero(opened[ways.job] & _near(best)), given[~opened[ways.job[given]]]

@@ -8,13 +8,13 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.solve.places.fleet import Fleet
-from slurm_fair.solve.places.prices import choices
+from slurm_fair.solve.places.prices import best_uses
 from slurm_fair.solve.places.problem import Picks, PlacesProblem
 
 
 def packed(problem: PlacesProblem, fleet: Fleet, way: Floats) -> Picks:
     """Everybody's best at these prices as far as there is room, then whoever still fits."""
-    chosen, surplus = choices(fleet, way)
+    chosen, surplus = best_uses(fleet, way)
     return packed_with(problem, fleet, way, chosen[surplus > 0])
 
 

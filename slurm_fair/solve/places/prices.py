@@ -38,7 +38,7 @@ def linear(fleet: Fleet, steps: int) -> Prices:
     best, least, step = price, np.inf, _STEP
     for _ in range(steps):
         of_way = price[ways.kind] * ways.gpus
-        chosen, surplus = choices(fleet, of_way)
+        chosen, surplus = best_uses(fleet, of_way)
         worth = float((per_kind * price).sum() + np.maximum(surplus, 0.0).sum())
         if worth < least:
             best, least = price, worth
@@ -65,7 +65,7 @@ def starts(fleet: Fleet) -> Ints:
     return np.flatnonzero(np.append(True, job[1:] != job[:-1])[: len(job)])
 
 
-def choices(fleet: Fleet, way: Floats) -> tuple[Ints, Floats]:
+def best_uses(fleet: Fleet, way: Floats) -> tuple[Ints, Floats]:
     """The use that is best for each job at these prices, and what it is worth above its price."""
     surplus = fleet.ways.value - way[fleet.ways.way]
     first = starts(fleet)
@@ -78,7 +78,7 @@ def choices(fleet: Fleet, way: Floats) -> tuple[Ints, Floats]:
 
 
 def _left_to_jobs(fleet: Fleet, way: Floats) -> float:
-    return float(np.maximum(choices(fleet, way)[1], 0.0).sum())
+    return float(np.maximum(best_uses(fleet, way)[1], 0.0).sum())
 
 
 def _earned(fleet: Fleet, way: Floats) -> float:

@@ -54,7 +54,7 @@ def each(
             yield Left(found) if isinstance(found, str) else Entry(place, found)
 
 
-def instant(text: str, column: str) -> float:
+def instant_of(text: str, column: str) -> float:
     """`YYYY-MM-DD HH:MM:SS` (or with T) as seconds; the zone is the log's own and does not matter."""
     if _INSTANT.fullmatch(text) is None:
         raise BadCell(f"{shown(text)} is no time: write YYYY-MM-DD HH:MM:SS", column)

@@ -70,7 +70,7 @@ def _job(numbered: tuple[int, Sequence[str]]) -> Mapping[str, str]:
     row = {name: field.strip() for name, field in zip(layout, fields, strict=True)}
     weight = of_column("priority_weight", cells.weight, row["priority_weight"])
     for name in ("arrival_time", "SLO"):
-        of_column(name, cells.number, row[name])
+        of_column(name, cells.read_number, row[name])
     for name in ("total_steps", "scale_factor"):
         of_column(name, cells.whole, row[name])
     return {

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from slurm_fair.trace import cells
-from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, Item, each, instant, of_column
+from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, Item, each, instant_of, of_column
 from slurm_fair.trace.faults import Fault
-from slurm_fair.trace.tabular import table
-from slurm_fair.trace.write import number
+from slurm_fair.trace.tabular import read_table
+from slurm_fair.trace.write import number_text
 
 COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "status", "node_count")
 _NEEDED = ("job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "duration")
@@ -22,7 +22,7 @@ _NEEDED = ("job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time"
 
 def items(path: Path) -> Iterator[Item]:
     """Each row of the log."""
-    with table(path, _NEEDED) as rows:
+    with read_table(path, _NEEDED) as rows:
         at = {name: place for place, name in enumerate(rows.columns)}
         named = (
             row if isinstance(row, Fault) else (row[0], {name: row[1][at[name]] for name in _NEEDED})
@@ -39,7 +39,7 @@ def _job(row: Mapping[str, str]) -> Mapping[str, str] | str:
     return {
         "job_id": row["job_id"],
         "tenant": row["vc"],
-        "submit_s": number(instant(row["submit_time"], "submit_time")),
+        "submit_s": number_text(instant_of(row["submit_time"], "submit_time")),
         "gpus": row["gpu_num"],
         "duration_s": row["duration"],
         "user": row["user"],

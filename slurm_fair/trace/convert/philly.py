@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant
+from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant_of
 from slurm_fair.trace.faults import BadCell, nearest_of, shown
 from slurm_fair.trace.files import reading
-from slurm_fair.trace.write import number
+from slurm_fair.trace.write import number_text
 
 COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "status", "node_count")
 _KEYS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
@@ -56,9 +56,9 @@ def _job(entry: Any) -> Mapping[str, str] | str:
     return {
         "job_id": _text(entry, "jobid"),
         "tenant": _text(entry, "vc"),
-        "submit_s": number(instant(_text(entry, "submitted_time"), "submitted_time")),
+        "submit_s": number_text(instant_of(_text(entry, "submitted_time"), "submitted_time")),
         "gpus": str(sum(nodes.values())),
-        "duration_s": number(seconds),
+        "duration_s": number_text(seconds),
         "user": _text(entry, "user"),
         "status": _text(entry, "status"),
         "node_count": str(len(nodes)),
@@ -73,7 +73,7 @@ def _seconds(attempt: Mapping[str, Any]) -> float:
     """Seconds that an attempt ran; 0 where the log lacks its start or end."""
     if attempt.get("start_time") in _NOTHING or _open(attempt):
         return 0.0
-    start, end = (instant(_text(attempt, key), key) for key in ("start_time", "end_time"))
+    start, end = (instant_of(_text(attempt, key), key) for key in ("start_time", "end_time"))
     if end < start:
         raise BadCell(f"{shown(str(attempt['end_time']))} lies before the start", "end_time")
     return end - start

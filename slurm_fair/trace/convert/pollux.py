@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from slurm_fair.trace import cells
-from slurm_fair.trace.convert.entry import NEVER_RAN, Item, each, instant, of_column
+from slurm_fair.trace.convert.entry import NEVER_RAN, Item, each, instant_of, of_column
 from slurm_fair.trace.faults import Fault
-from slurm_fair.trace.tabular import Table, table
-from slurm_fair.trace.write import number
+from slurm_fair.trace.tabular import Table, read_table
+from slurm_fair.trace.write import number_text
 
 COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "model", "batch_size", "name")
 _WORKLOAD = ("name", "time", "application", "num_replicas", "batch_size")
@@ -27,10 +27,10 @@ Row = Mapping[str, str]
 
 def items(path: Path) -> Iterator[Item]:
     """Each row of a workload or of the Philly list, told by the header."""
-    with table(path, ()) as rows:
+    with read_table(path, ()) as rows:
         philly = "timestamp" in rows.columns
     tenant = path.name.split(".")[0] or "workload"
-    with table(path, _PHILLY if philly else _WORKLOAD) as rows:
+    with read_table(path, _PHILLY if philly else _WORKLOAD) as rows:
         read = _philly_job if philly else lambda row: _job(row, tenant)
         yield from each(_named(rows), read)
 
@@ -65,7 +65,7 @@ def _philly_job(row: Row) -> Row | str:
     return {
         "job_id": row[""],
         "tenant": row["cluster"],
-        "submit_s": number(instant(row["timestamp"], "timestamp")),
+        "submit_s": number_text(instant_of(row["timestamp"], "timestamp")),
         "gpus": row["num_gpus"],
         "duration_s": row["duration"],
     }

@@ -15,11 +15,11 @@ from pathlib import Path
 from slurm_fair.errors import InputError
 from slurm_fair.slurm_text.durations import UNLIMITED, clock_seconds
 from slurm_fair.trace import cells
-from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant, of_column
+from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant_of, of_column
 from slurm_fair.trace.faults import BadCell, Fault, shown
 from slurm_fair.trace.status import End, end_of
-from slurm_fair.trace.tabular import table
-from slurm_fair.trace.write import number
+from slurm_fair.trace.tabular import read_table
+from slurm_fair.trace.write import number_text
 
 COLUMNS = (
     "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
@@ -40,7 +40,7 @@ _NO_LIMIT = UNLIMITED | {"", "Unknown", "None", "N/A"}
 
 
 def items(path: Path) -> Iterator[Item]:
-    with table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE)) as rows:
+    with read_table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE)) as rows:
         at = {name: place for place, name in enumerate(rows.columns) if name in _WANTED}
         for names in _EITHER:
             if not any(name in at for name in names):
@@ -77,14 +77,14 @@ def _job(row: Mapping[str, str]) -> Mapping[str, str] | str:
     return {
         "job_id": row["JobID"],
         "tenant": row["Account"],
-        "submit_s": number(_submit(row["Submit"])),
+        "submit_s": number_text(_submit(row["Submit"])),
         "gpus": str(gpus),
-        "duration_s": number(seconds),
+        "duration_s": number_text(seconds),
         "user": row["User"],
         "gpu_type": kind,
         "status": row["State"],
         "node_count": _first(row, "NNodes", "AllocNodes"),
-        "declared_s": number(60 * minutes) if minutes else "",
+        "declared_s": number_text(60 * minutes) if minutes else "",
     }
 
 
@@ -102,7 +102,7 @@ def _first(row: Mapping[str, str], *names: str) -> str:
 
 def _submit(text: str) -> float:
     """Epoch seconds under SLURM_TIME_FORMAT=%s, else Slurm's usual form."""
-    return float(text) if re.fullmatch(r"[0-9]{1,11}", text) else instant(text, "Submit")
+    return float(text) if re.fullmatch(r"[0-9]{1,11}", text) else instant_of(text, "Submit")
 
 
 def _elapsed(row: Mapping[str, str]) -> float:

@@ -16,7 +16,7 @@ from slurm_fair.trace import cells
 from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, Item, each
 from slurm_fair.trace.faults import BadCell
 from slurm_fair.trace.files import reading
-from slurm_fair.trace.write import number
+from slurm_fair.trace.write import number_text
 
 COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "status", "declared_s")
 _FIELDS = (
@@ -58,17 +58,17 @@ def _job(fields: Sequence[str]) -> Mapping[str, str] | str:
     return {
         "job_id": str(int(values["job number"])),
         "tenant": group,
-        "submit_s": number(values["submit time"]),
-        "gpus": number(asked if asked > 0 else given),
-        "duration_s": number(values["run time"]),
+        "submit_s": number_text(values["submit time"]),
+        "gpus": number_text(asked if asked > 0 else given),
+        "duration_s": number_text(values["run time"]),
         "user": user,
         "status": _STATUS[status],
-        "declared_s": number(values["requested time"]) if values["requested time"] > 0 else "",
+        "declared_s": number_text(values["requested time"]) if values["requested time"] > 0 else "",
     }
 
 
 def _number(text: str, field: str) -> float:
     try:
-        return cells.number(text)
+        return cells.read_number(text)
     except BadCell as bad:
         raise BadCell(bad.what, field) from None

@@ -25,7 +25,7 @@ from slurm_fair_accounting.drawing.plot import Axis, Series
 def test_a_linear_axis_has_round_marks(
     low: float, high: float, first: float, last: float, marks: list[str]
 ) -> None:
-    axis = plot.linear("x", low, high, 5)
+    axis = plot.linear_axis("x", low, high, 5)
     assert (axis.low, axis.high) == pytest.approx((first, last))
     assert [words for _, words in axis.ticks] == marks
 
@@ -131,7 +131,9 @@ def test_a_chart_of_gpus_names_its_nodes_and_runs() -> None:
 
 def test_a_page_and_its_tables_hold_foreign_words_as_text() -> None:
     groups = [("A & B", [("<i>", [page.Cell("1", best=True), page.Cell("2")])])]
-    whole = page.page("<t>", ["x < y"], [page.section("<s>", "n", page.table(["", "p", "q"], groups))])
+    whole = page.page(
+        "<t>", ["x < y"], [page.section("<s>", "n", page.grouped_table(["", "p", "q"], groups))]
+    )
     assert "<i>" not in whole
     assert "<title>&lt;t&gt;</title>" in whole
     assert '<td class="best">1</td><td>2</td>' in whole

@@ -18,7 +18,7 @@ from slurm_fair_accounting import (
     export_lines,
     parse_when,
 )
-from slurm_fair_accounting.render import cell, duration, safe
+from slurm_fair_accounting.render import cell, duration_text, safe
 from slurm_fair_accounting.source.period import days
 from slurm_fair_accounting.table import Kind
 from tests.support import months, recorded
@@ -101,7 +101,7 @@ def test_a_spreadsheet_runs_no_name_as_a_formula(text: str) -> None:
     [(0, "00:00:00"), (59.6, "00:01:00"), (3661, "01:01:01"), (86400, "1-00:00:00"), (-60, "-00:01:00")],
 )
 def test_durations_read_as_slurm_prints_them(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
+    assert duration_text(seconds) == shown
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from slurm_fair.bench_links import Place, groups_of, measured
+from slurm_fair.bench_links import Place, rank_groups, timed_groups
 
 TWO_OF_FOUR = [Place(rank, rank // 4) for rank in range(8)]
 
@@ -26,14 +26,14 @@ class Scripted:
 
 
 def test_groups_double_on_one_node_and_across_nodes() -> None:
-    assert groups_of(TWO_OF_FOUR) == [(0, 1), (0, 1, 2, 3), (0, 4), (0, 1, 4, 5), (0, 1, 2, 3, 4, 5, 6, 7)]
-    assert groups_of([Place(0, 0), Place(1, 1), Place(2, 2)]) == [(0, 1), (0, 1, 2)]
-    assert groups_of([Place(0, 0)]) == []
-    assert groups_of([Place(0, 0), Place(1, 0), Place(2, 0)]) == [(0, 1), (0, 1, 2)]
+    assert rank_groups(TWO_OF_FOUR) == [(0, 1), (0, 1, 2, 3), (0, 4), (0, 1, 4, 5), (0, 1, 2, 3, 4, 5, 6, 7)]
+    assert rank_groups([Place(0, 0), Place(1, 1), Place(2, 2)]) == [(0, 1), (0, 1, 2)]
+    assert rank_groups([Place(0, 0)]) == []
+    assert rank_groups([Place(0, 0), Place(1, 0), Place(2, 0)]) == [(0, 1), (0, 1, 2)]
 
 
 def test_a_time_is_free_of_its_start_and_of_one_that_is_off() -> None:
-    found = measured(Scripted(TWO_OF_FOUR), (10_000, 1_000_000), 5)
+    found = timed_groups(Scripted(TWO_OF_FOUR), (10_000, 1_000_000), 5)
     assert [(one.gpus, one.nodes, one.most) for one in found] == [
         (2, 1, 2), (4, 1, 4), (2, 2, 1), (4, 2, 2), (8, 2, 4),
     ]  # fmt: skip
@@ -43,8 +43,8 @@ def test_a_time_is_free_of_its_start_and_of_one_that_is_off() -> None:
 def test_every_rank_asks_for_all_groups_and_tells_of_its_own() -> None:
     first, last = Scripted(TWO_OF_FOUR), Scripted(TWO_OF_FOUR, rank=7)
     told: list[str] = []
-    measured(first, (10, 1000), 3)
-    (only,) = measured(last, (10, 1000), 3, told.append)
+    timed_groups(first, (10, 1000), 3)
+    (only,) = timed_groups(last, (10, 1000), 3, told.append)
     assert (only.gpus, only.nodes, only.most) == (8, 2, 4)
     assert first.asked == last.asked
     assert told == ["8 GPUs on 2 nodes: 1000 parameters in 1008.000 ms, 1.25e+05 a second"]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from slurm_fair.cli.durations import seconds_in
+from slurm_fair.cli.durations import typed_seconds
 from slurm_fair.cli.simulate.options import seconds_above_zero
 
 
@@ -19,7 +19,7 @@ from slurm_fair.cli.simulate.options import seconds_above_zero
     ],
 )  # fmt: skip
 def test_seconds_units_and_slurms_own(text: str, seconds: float) -> None:
-    assert seconds_in(text) == seconds
+    assert typed_seconds(text) == seconds
     assert seconds_above_zero(text) == seconds
 
 
@@ -27,4 +27,4 @@ def test_seconds_units_and_slurms_own(text: str, seconds: float) -> None:
     "text", ["", "soon", "5 m", "m", "-5m", "5M", "1h30m", "1-12", ":", "٥m", "9" * 400 + "m"]
 )
 def test_what_is_no_duration_is_told_apart(text: str) -> None:
-    assert math.isnan(seconds_in(text))
+    assert math.isnan(typed_seconds(text))

@@ -20,11 +20,11 @@ from slurm_fair.config import (
     SlurmSection,
     StorageSection,
     from_tree,
-    load,
+    load_config,
 )
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
-from slurm_fair.site_files import InitChoices, files, folders, hook, look_seconds, unit
+from slurm_fair.site_files import InitChoices, deadman_seconds, files, folders, hook_text, unit
 from tests.support.command_line import Said, call
 
 ALL = (
@@ -73,7 +73,7 @@ def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tm
     bare = re.sub(r"(?m)^#(?=\w+ = |\[)", "", text)
     path = tmp_path / "c.toml"
     path.write_text(bare)
-    config = load(path)
+    config = load_config(path)
     assert replace(config, source="built-in defaults", policy=Config().policy) == Config()
     assert config.policy.name == Config().policy.name
     assert config.policy.settings["astraea"] == dict(policy_keys("astraea"))
@@ -173,14 +173,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_the_hook_says_what_the_configuration_says(config: Config, lines: list[str]) -> None:
-    text = hook(config)
+    text = hook_text(config)
     for line in lines:
         assert line in text
 
 
 @pytest.mark.parametrize(("term", "seconds"), [(900, 60), (60, 6), (4, 1), (86_400, 60)])
 def test_the_dead_man_looks_often_enough_to_act_within_a_lease(term: float, seconds: int) -> None:
-    assert look_seconds(Config(lease=LeaseSection(term=term))) == seconds
+    assert deadman_seconds(Config(lease=LeaseSection(term=term))) == seconds
     assert 0.75 * term + seconds <= max(term, 4)
 
 
@@ -224,7 +224,7 @@ def test_a_slurm_that_lies_elsewhere_is_found_by_the_services_too(
     monkeypatch.setenv("PATH", str(slurm / "bin"))
     root = tmp_path / "root"
     assert init(root).code == 0
-    config = load(root / ALL[0])
+    config = load_config(root / ALL[0])
     assert (config.slurm.conf, config.slurm.bin_dir) == (str(slurm / "slurm.conf"), str(slurm / "bin"))
     for name in ("slurm-fair.service", "slurm-fair-deadman.service"):
         text = (root / "etc/systemd/system" / name).read_text()

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.cli.simulate.repeats import mean_of, spread_of
-from slurm_fair.cli.simulate.table import ALIKE, BEST, Better, Metric, cell, marks
+from slurm_fair.cli.simulate.repeats import deviation_of, mean_of
+from slurm_fair.cli.simulate.table import ALIKE, BEST, Better, Metric, marks, metric_text
 from slurm_fair.sim import NodeEvent, Outage, Scenario
 from slurm_fair.sim.repeat import shaken
-from slurm_fair.sim.tune import Tolerances, Trial, TrialSpread, advise
+from slurm_fair.sim.tune import Tolerances, Trial, TrialDeviations, advise
 from slurm_fair.trace import uniform
 from tests.support.command_line import call
 from tests.support.pasts import run, saved
@@ -90,7 +90,7 @@ def test_mean_and_spread_are_those_of_the_runs(tmp_path: Path) -> None:
     first, mean = found["jct_mean_s"], mean_of(found, "jct_mean_s")
     assert mean is not None
     both = [first, 2 * mean - first]
-    assert spread_of(found, "jct_mean_s") == pytest.approx(stdev(both))
+    assert deviation_of(found, "jct_mean_s") == pytest.approx(stdev(both))
     assert mean == pytest.approx(fmean(both))
 
 
@@ -130,20 +130,20 @@ def test_a_difference_less_than_the_spread_is_none() -> None:
     assert marks(MORE, [row(10, 1), row(30, 1), row(29, 2)]) == ["", ALIKE, ALIKE]
     assert marks(LESS, [row(10), row(11.5), row(10)]) == [BEST, "", BEST]
     assert marks(LESS, [row(10), row(10.5, 1)]) == [ALIKE, ALIKE]
-    assert cell(LESS, row(10, 2)) == "10.0 +- 2.0"
+    assert metric_text(LESS, row(10, 2)) == "10.0 +- 2.0"
 
 
 def trial(term: float, jct: float, spread: float = 0.0, preemptions: float = 0.0) -> Trial:
     """A term that costs nothing and treats all alike."""
-    apart = TrialSpread(jct_mean_seconds=spread, preemptions=spread)
-    return Trial(term, 0.0, 0.0, jct, 0.0, preemptions, spread=apart)
+    apart = TrialDeviations(jct_mean_seconds=spread, preemptions=spread)
+    return Trial(term, 0.0, 0.0, jct, 0.0, preemptions, deviations=apart)
 
 
 def test_a_term_lags_only_by_more_than_the_spread_of_its_runs() -> None:
     limits = Tolerances(jct=0.01)
     certain = [trial(300, 1000.0, preemptions=50), trial(1800, 1050.0, preemptions=10)]
     assert advise(certain, limits).lease_seconds == 300
-    uncertain = [replace(each, spread=TrialSpread(jct_mean_seconds=60.0)) for each in certain]
+    uncertain = [replace(each, deviations=TrialDeviations(jct_mean_seconds=60.0)) for each in certain]
     assert advise(uncertain, limits).lease_seconds == 1800
     behind = advise(uncertain, limits).behind[1]
     assert behind is not None
@@ -153,5 +153,5 @@ def test_a_term_lags_only_by_more_than_the_spread_of_its_runs() -> None:
 def test_pre_emptions_that_differ_by_chance_do_not_choose_a_term() -> None:
     fewer = [trial(600, 1000.0, preemptions=12), trial(7200, 1000.0, preemptions=10)]
     assert advise(fewer).lease_seconds == 7200
-    by_chance = [replace(each, spread=TrialSpread(preemptions=3.0)) for each in fewer]
+    by_chance = [replace(each, deviations=TrialDeviations(preemptions=3.0)) for each in fewer]
     assert advise(by_chance).lease_seconds == 600

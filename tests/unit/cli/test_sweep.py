@@ -12,7 +12,7 @@ from slurm_fair.cli.simulate.one_run import Beat
 from slurm_fair.cli.sweep import command
 from slurm_fair.cli.sweep.command import run_command
 from slurm_fair.cli.sweep.results_file import ResultsFile
-from slurm_fair.cli.sweep.task import Row, SweepTask, measured
+from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.cli.sweep.variants import base_of, variants_of
 from slurm_fair.errors import InputError
 from tests.support.command_line import call
@@ -93,10 +93,10 @@ def test_what_is_there_is_skipped_and_a_larger_grid_adds_to_it(tmp_path: Path) -
 
     def counted(task: SweepTask, beat: Beat) -> Row:
         done.append(task.cell.name)
-        return measured(task, beat)
+        return simulated_metrics(task, beat)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "measured", counted)
+        patch.setattr(command, "simulated_metrics", counted)
         swept(trace, "--policy", "srtf", "--seed", "0-1")
         assert len(done) == 2
         again = swept(trace, "--policy", "srtf", "--seed", "0-1")

@@ -22,7 +22,7 @@ def test_a_run_that_fails_costs_its_row_and_is_tried_again(
 ) -> None:
     trace = made(tmp_path, jobs=6)
     with monkeypatch.context() as patch:
-        patch.setattr(command, "measured", sweeps.refuses)
+        patch.setattr(command, "simulated_metrics", sweeps.refuses)
         said = swept(trace, "--policy", "srtf", "--seed", "0-2")
     assert said.code == 1
     line = "failed: srtf, lease 900 s, load 1, seed 1: the dice fell badly"
@@ -43,7 +43,7 @@ def test_a_process_that_dies_takes_no_other_run_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = made(tmp_path, jobs=6)
-    monkeypatch.setattr(command, "measured", sweeps.dies)
+    monkeypatch.setattr(command, "simulated_metrics", sweeps.dies)
     said = swept(trace, "--policy", "srtf", "--seed", "0-2", "--processes", "2")
     assert said.code == 1
     assert asked(file_of(trace), STATES) == [(0, "done"), (1, "failed"), (2, "done")]

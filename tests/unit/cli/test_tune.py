@@ -14,7 +14,7 @@ from slurm_fair.cli.simulate.costs import (
     USUAL_RESTART_SECONDS,
     MeasuredCosts,
     known_costs,
-    measure,
+    measured_costs,
 )
 from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.errors import InputError
@@ -239,19 +239,19 @@ def turn(begin: float, key: int = 1) -> list[Event]:
 
 
 def test_the_journal_tells_how_long_saving_and_starting_take() -> None:
-    found = measure([*turn(1000), *turn(2000), *turn(1005, key=2)])
+    found = measured_costs([*turn(1000), *turn(2000), *turn(1005, key=2)])
     assert found.saves == (4.0, 4.0, 4.0)
     assert found.starts == pytest.approx((1.4, 1.4, 1.4))
 
 
 def test_a_start_in_the_second_of_its_opening_took_no_time() -> None:
-    found = measure([event(100, "started", detail={"restarts": 1}), event(100.7, "opened")])
+    found = measured_costs([event(100, "started", detail={"restarts": 1}), event(100.7, "opened")])
     assert found.starts == (0.0,)
 
 
 def test_requeues_that_nobody_asked_for_measure_nothing_and_first_starts_do() -> None:
     events = [event(10, "opened"), event(11, "started", detail={"restarts": 0}), event(20, "requeued")]
-    assert measure(events) == MeasuredCosts((), (1.0,))
+    assert measured_costs(events) == MeasuredCosts((), (1.0,))
 
 
 def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_assumed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm_fair.demo.comparison import Acts, figures, gains_and_costs, picture
+from slurm_fair.demo.comparison import Acts, bars_of, figures, gains_and_costs
 from slurm_fair.demo.measure import Measures, TenantMeasures
 from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 
@@ -29,7 +29,7 @@ ACTS: Acts = {
 
 
 def test_the_picture_has_a_bar_for_what_is_due_and_one_for_each_act() -> None:
-    assert list(picture(SCENARIO, ACTS))[:5] == [
+    assert list(bars_of(SCENARIO, ACTS))[:5] == [
         "ann  due          25%  ##########",
         "     slurm_fair   25%  ##########",
         "     fair share   50%  ####################",
@@ -39,7 +39,7 @@ def test_the_picture_has_a_bar_for_what_is_due_and_one_for_each_act() -> None:
 
 
 def test_a_part_of_nothing_has_no_bar() -> None:
-    assert list(picture(SCENARIO, ACTS))[-1] == "     FIFO          0%"
+    assert list(bars_of(SCENARIO, ACTS))[-1] == "     FIFO          0%"
 
 
 def test_the_figures_have_a_column_for_each_act_and_more_rows_when_asked() -> None:
@@ -66,4 +66,4 @@ def test_gain_and_price_are_told_in_words_beside_each_scheduler() -> None:
 def test_without_other_acts_only_the_price_is_told() -> None:
     alone = {Scheduler.SLURM_FAIR: ACTS[Scheduler.SLURM_FAIR]}
     assert [line.split(":")[0] for line in gains_and_costs(SCENARIO, alone)] == ["The price"]
-    assert len(list(picture(SCENARIO, alone))) == 4
+    assert len(list(bars_of(SCENARIO, alone))) == 4

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from slurm_fair.board import Board
 from slurm_fair.demo import live
-from slurm_fair.demo.picture import Picture, Seen
+from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import Stage
 
@@ -47,28 +47,28 @@ def once() -> Callable[[], bool]:
 
 
 def test_the_strip_shows_every_gpu_of_every_node() -> None:
-    assert live.strip(Picture("playing", seen=SEEN), SCENARIO) == {"n1": "NNN.", "n2": "NNNV"}
+    assert live.strip(Picture(Phase.PLAYING, seen=SEEN), SCENARIO) == {"n1": "NNN.", "n2": "NNNV"}
 
 
 def test_a_job_that_ends_still_holds_its_gpus_and_one_that_waits_holds_none() -> None:
-    picture = Picture("playing", seen=SEEN)
+    picture = Picture(Phase.PLAYING, seen=SEEN)
     assert live.gpus_now(picture, SCENARIO) == {"vision": 1, "nlp": 6}
     assert live.waiting(picture, SCENARIO) == {"vision": 1, "nlp": 0}
 
 
 def test_a_line_names_the_act_its_tenants_and_rho_where_the_daemon_knows_it() -> None:
-    line = live.line(stage(OURS, Picture("playing", 7.0, SEEN, 3, board())))
+    line = live.line(stage(OURS, Picture(Phase.PLAYING, 7.0, SEEN, 3, board())))
     assert line == "   7 s  slurm_fair: GPUs vision 1 (rho 0.50), nlp 6; done 3  [NNN. NNNV]"
 
 
 def test_before_and_after_the_act_a_line_says_where_it_stands() -> None:
-    assert live.line(stage(Scheduler.FIFO, Picture("starting Slurm"))) == "   0 s  FIFO: starting Slurm"
+    assert live.line(stage(Scheduler.FIFO, Picture(Phase.STARTING_SLURM))) == "   0 s  FIFO: starting Slurm"
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
     said = io.StringIO()
-    stages = [stage(each, Picture("playing", 7.0, SEEN, 3)) for each in (OURS, *PLAIN)]
-    live.show(Console(file=said, width=80), stages, once())
+    stages = [stage(each, Picture(Phase.PLAYING, 7.0, SEEN, 3)) for each in (OURS, *PLAIN)]
+    live.show_acts(Console(file=said, width=80), stages, once())
     assert [line.split(":")[0].strip() for line in said.getvalue().splitlines()] == [
         "7 s  slurm_fair",
         "7 s  fair share",
@@ -79,9 +79,9 @@ def test_without_a_terminal_there_are_plain_lines() -> None:
 
 def test_the_live_table_fits_eighty_columns_and_shows_all_acts() -> None:
     said = io.StringIO()
-    stages = [stage(OURS, Picture("playing", 7.0, SEEN, 3, board()))]
-    stages += [stage(scheduler, Picture("starting Slurm")) for scheduler in PLAIN]
-    Console(file=said, width=80).print(live.table(stages))
+    stages = [stage(OURS, Picture(Phase.PLAYING, 7.0, SEEN, 3, board()))]
+    stages += [stage(scheduler, Picture(Phase.STARTING_SLURM)) for scheduler in PLAIN]
+    Console(file=said, width=80).print(live.acts_table(stages))
     text = said.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "…" not in text
@@ -92,10 +92,10 @@ def test_the_live_table_fits_eighty_columns_and_shows_all_acts() -> None:
 def test_no_color_is_respected_on_a_terminal() -> None:
     said = io.StringIO()
     console = Console(file=said, width=80, force_terminal=True, no_color=True)
-    console.print(live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))]))
+    console.print(live.acts_table([stage(OURS, Picture(Phase.PLAYING, 7.0, SEEN, 3))]))
     assert "\x1b[34m" not in said.getvalue()
     coloured = io.StringIO()
     Console(file=coloured, width=80, force_terminal=True, no_color=False, color_system="standard").print(
-        live.table([stage(OURS, Picture("playing", 7.0, SEEN, 3))])
+        live.acts_table([stage(OURS, Picture(Phase.PLAYING, 7.0, SEEN, 3))])
     )
     assert "\x1b[34m" in coloured.getvalue()

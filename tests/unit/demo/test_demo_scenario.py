@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import load
-from slurm_fair.demo.controller import configuration
+from slurm_fair.config import load_config
+from slurm_fair.demo.controller import demo_configuration
 from slurm_fair.demo.scenario import FLOOD, THIRD, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import submission
 from slurm_fair.errors import InputError
@@ -117,8 +117,10 @@ def test_an_ungated_submission_is_the_same_job_without_a_begin_time(tmp_path: Pa
 
 def test_the_daemons_configuration_is_one_that_it_reads(tmp_path: Path) -> None:
     file = tmp_path / "slurm-fair.toml"
-    file.write_text(configuration(full(), tmp_path / "slurm.conf", tmp_path / "storage", tmp_path / "out"))
-    config = load(file)
+    file.write_text(
+        demo_configuration(full(), tmp_path / "slurm.conf", tmp_path / "storage", tmp_path / "out")
+    )
+    config = load_config(file)
     assert (config.lease.term, config.lease.interval, config.lease.grace) == (8.0, 1.0, 4.0)
     assert config.lease.publish_dir == str(tmp_path / "out")
     assert config.slurm.conf == str(tmp_path / "slurm.conf")

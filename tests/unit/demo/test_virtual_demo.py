@@ -25,7 +25,7 @@ from slurm_fair.demo.measure import measure
 from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import Stopped
 from slurm_fair.demo.verdict import evidence, prove
-from slurm_fair.demo.virtual import Pace, play
+from slurm_fair.demo.virtual import Pace, play_virtual
 from slurm_fair.errors import InputError, LabError
 from slurm_fair.sim import Run
 from slurm_fair_templates.demo_counter import verify
@@ -102,7 +102,7 @@ SIZES = {
 def test_the_proof_holds_at_every_size_and_slurm_alone_would_not_pass_it(
     plot: DemoScenario, tmp_path: Path
 ) -> None:
-    played = play(plot, tmp_path, True, Console(file=io.StringIO()), True)
+    played = play_virtual(plot, tmp_path, True, Console(file=io.StringIO()), True)
     fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
     assert [check for check in prove(plot, played.fair, fair) if not check.holds] == []
     assert tuple(played.plain) == PLAIN

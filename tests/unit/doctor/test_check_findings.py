@@ -49,7 +49,7 @@ def test_slurm_itself(found: Finding, level: Level) -> None:
 
 def test_the_shares_of_the_tenants_are_told_in_per_cent_the_greatest_first() -> None:
     seen = snapshot(nodes={"n1": 8}, weights={"nlp": 0.25, "vision": 0.5, "speech": 0.25})
-    (told,) = terms.shares(replace(FACTS, snapshot=seen))
+    (told,) = terms.tenant_shares(replace(FACTS, snapshot=seen))
     assert told.level is OK
     assert told.what.endswith(": vision 50 %, nlp 25 %, speech 25 %")
 
@@ -81,9 +81,9 @@ def test_weights_of_gpus_that_are_not_there_or_of_nothing_are_errors() -> None:
 
 def test_of_many_tenants_the_greatest_are_told() -> None:
     seen = snapshot(nodes={"n1": 8}, weights={f"t{number}": 1.0 for number in range(30)})
-    (told,) = terms.shares(replace(FACTS, snapshot=seen))
+    (told,) = terms.tenant_shares(replace(FACTS, snapshot=seen))
     assert told.what.endswith(", 10 more")
-    assert list(terms.shares(FACTS)) == []
+    assert list(terms.tenant_shares(FACTS)) == []
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,9 @@ QUICK = LeaseSection(term=60, interval=5, grace=10)
     ],
 )
 def test_how_late_slurm_may_start_a_job(lease: LeaseSection, parameters: str, level: Level) -> None:
-    assert scheduler.starts(facts({"SchedulerParameters": parameters}, Config(lease=lease))).level is level
+    assert (
+        scheduler.start_delay(facts({"SchedulerParameters": parameters}, Config(lease=lease))).level is level
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.config import Config, LeaseSection, ScopeSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, hook, published
-from slurm_fair.site_files import hook as written_hook
+from slurm_fair.site_files import hook_text as written_hook
 from tests.support.site_facts import ERROR, OK, WARNING, facts
 
 

@@ -15,7 +15,7 @@ from slurm_fair.lab.packages import available, ensure_packages, missing_programs
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine with no programs at all; the folder is its search path."""
-    monkeypatch.setattr(packages, "search_path", lambda: str(tmp_path))
+    monkeypatch.setattr(packages, "path_with_system_folders", lambda: str(tmp_path))
     return tmp_path
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import Outcomes, Spread, Steps
+from slurm_fair.ledger import Distribution, Outcomes, Steps
 from slurm_fair.ledger.metrics import efficiency
 from tests.support.outcome_rows import NAN, floats, row, table
 
@@ -37,7 +37,7 @@ def test_the_makespan_ends_with_the_last_end_and_the_span_with_what_lives() -> N
 
 
 def test_gpu_time_and_utilisation() -> None:
-    assert efficiency.gpu_seconds(four()) == 270.0
+    assert efficiency.gpu_seconds_held(four()) == 270.0
     assert efficiency.utilization(270.0, 5 * 100.0) == 0.54
     assert np.isnan(efficiency.utilization(0.0, 0.0))
 
@@ -90,7 +90,7 @@ def test_overhead_is_what_was_lost_of_what_was_held() -> None:
 
 
 def test_a_spread_leaves_out_what_is_unknown() -> None:
-    spread = Spread.of(floats(*range(101), NAN))
+    spread = Distribution.of(floats(*range(101), NAN))
     assert (spread.count, spread.mean, spread.p50, spread.p95, spread.p99, spread.most) == (
         101, 50.0, 50.0, 95.0, 99.0, 100.0,
     )  # fmt: skip
@@ -98,10 +98,10 @@ def test_a_spread_leaves_out_what_is_unknown() -> None:
 
 def test_nobody_has_no_times() -> None:
     nobody = table()
-    spread = Spread.of(efficiency.completion_seconds(nobody))
+    spread = Distribution.of(efficiency.completion_seconds(nobody))
     assert spread.count == 0
     assert np.isnan([spread.mean, spread.p50, spread.most, efficiency.makespan(nobody)]).all()
-    assert efficiency.gpu_seconds(nobody) == 0.0
+    assert efficiency.gpu_seconds_held(nobody) == 0.0
     assert efficiency.span(nobody) == (0.0, 0.0)
 
 

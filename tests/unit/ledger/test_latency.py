@@ -65,7 +65,7 @@ def test_a_job_that_never_ran_is_no_example() -> None:
 
 
 def test_a_group_is_one_user_and_one_name() -> None:
-    group = run_times.groups_of(np.array([0, 0, 1, 0, -1, 1]), np.array([7, 8, 7, 7, 7, -1]))
+    group = run_times.user_and_name(np.array([0, 0, 1, 0, -1, 1]), np.array([7, 8, 7, 7, 7, -1]))
     assert group[0] == group[3]
     assert len({group[0], group[1], group[2]}) == 3
     assert (group[4], group[5]) == (-1, -1)
@@ -82,7 +82,7 @@ def test_the_recent_average_takes_jobs_that_ended_in_the_last_hours() -> None:
 def test_nobody_has_no_latency() -> None:
     nothing, ints = floats(), np.zeros(0, np.int64)
     assert run_times.usual_seconds(ints, nothing, nothing, nothing).size == 0
-    assert run_times.groups_of(ints, ints).size == 0
+    assert run_times.user_and_name(ints, ints).size == 0
     assert latency.modelled_seconds(nothing, np.zeros((0, 2)), floats(0.5, 0.5), nothing).size == 0
 
 

@@ -15,7 +15,7 @@ from slurm_fair.ledger import Outcomes, advance, outcomes_of, recorded
 from slurm_fair.model import Event, JobState, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair_accounting import EventFile, export_lines, read_events
-from slurm_fair_accounting.timelines import tell
+from slurm_fair_accounting.timelines import stories_of
 from tests.support import months
 from tests.support.builders import job, run, runs, snapshot
 from tests.support.outcome_rows import NAN, row, table
@@ -279,7 +279,7 @@ def test_any_lives_are_told_as_they_were(lives: list[Life], dice: Any) -> None:
     events = [event for key, life in enumerate(lives) for event in life.events(key)]
     dice.shuffle(events)
     outcomes, stretches = outcomes_of(events, until=200.0)
-    stories = {story.key: story for story in tell(sorted(events, key=lambda event: event.time))}
+    stories = {story.key: story for story in stories_of(sorted(events, key=lambda event: event.time))}
     assert outcomes.key.tolist() == list(range(len(lives)))
     for key, life in enumerate(lives):
         mine = stretches.take(stretches.job == key)

@@ -14,7 +14,7 @@ from slurm_fair.policy.check import objections
 from slurm_fair.policy.orders.offer import Offer
 from slurm_fair.policy.protocol import QuickPolicy
 from slurm_fair_plugins.hops import Hops
-from slurm_fair_plugins.hops.priority import expected_seconds, priorities
+from slurm_fair_plugins.hops.priority import expected_run_seconds, priorities
 from slurm_fair_plugins.hops.window import sensitivity, window_end, with_insensitive
 from tests.support.accounts import places, reasons, verdicts, view
 from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
@@ -77,13 +77,13 @@ def test_the_expected_time_is_over_types_by_their_part_and_over_sizes_by_their_m
         declared_seconds=[300.0],
         scaling=[2.0],
     )  # with one GPU half as fast as with two: 0.75 * 300 / (0.5 * 3) + 0.25 * 300 / (1 * 3)
-    assert expected_seconds(seen, np.arange(1)).tolist() == pytest.approx([0.75 * 200 + 0.25 * 100])
+    assert expected_run_seconds(seen, np.arange(1)).tolist() == pytest.approx([0.75 * 200 + 0.25 * 100])
 
 
 def test_a_job_of_which_nobody_knows_how_long_it_runs_counts_as_the_median() -> None:
     jobs = [job(1), job(2), job(3, time_limit_seconds=float("inf"))]
     seen = sight(jobs, declared_seconds=[100.0, 300.0, float("nan")])
-    assert expected_seconds(seen, np.arange(3)).tolist() == [100.0, 300.0, 200.0]
+    assert expected_run_seconds(seen, np.arange(3)).tolist() == [100.0, 300.0, 200.0]
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_the_window_ends_with_the_job_that_fills_the_cluster() -> None:
 
 def test_jobs_behind_the_window_join_a_plan_of_fragments_while_the_window_is_too_sensitive() -> None:
     inside = np.array([True, True, False, False, False, False])
-    rho, least = np.array([2.0, 2.0, 1.0, 2.0, 1.0, 1.0]), np.array([8, 8, 1, 1, 3, 1])
-    wider = with_insensitive(inside, rho, least, idle=3)
+    sensitivity, least = np.array([2.0, 2.0, 1.0, 2.0, 1.0, 1.0]), np.array([8, 8, 1, 1, 3, 1])
+    wider = with_insensitive(inside, sensitivity, least, idle=3)
     assert wider.tolist() == [True, True, True, False, False, True]  # 3 GPUs are not fewer than are idle
-    assert with_insensitive(inside, rho[::-1].copy(), least, idle=3).tolist() == inside.tolist()
+    assert with_insensitive(inside, sensitivity[::-1].copy(), least, idle=3).tolist() == inside.tolist()
 
 
 def test_sensitivity_is_speed_alone_over_speed_per_gpu_apart() -> None:
@@ -234,7 +234,7 @@ def test_a_contested_job_whose_gpus_were_given_away_is_not_kept() -> None:
     assert offer.grant(1, [(0, 8)])
     offer.keep(np.array([0]))
     assert not offer.kept.any()
-    offer.settle(np.array([1, 0]))
+    offer.stop_contested(np.array([1, 0]))
     assert offer.stops == [0]
 
 

@@ -151,7 +151,7 @@ def test_check_and_status_name_a_job_of_everybody_before_anybodys_second(tmp_pat
     (tmp_path / "journal.db").touch()
     (told,) = node_lists.findings(replace(FACTS, places=Places(tmp_path), snapshot=seen))
     assert "job 100 of games (n1)" in told.what
-    assert any(found.what.startswith("job 100 of games is left alone") for found in machines.jobs(seen))
+    assert any(found.what.startswith("job 100 of games is left alone") for found in machines.job_counts(seen))
     record, standing = recorded()
     lines = left_alone_lines(
         draw(record._replace(snapshot=replace(record.snapshot, left_alone=alone)), standing)

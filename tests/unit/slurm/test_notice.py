@@ -16,8 +16,8 @@ from slurm_fair.slurm.notice import (
     Notice,
     OurNotice,
     identity_of,
-    named,
     read_notices,
+    with_notices,
 )
 
 LEASE = 60.0
@@ -217,6 +217,6 @@ def test_a_notice_among_jobs_that_are_left_alone_is_told_as_what_it_is(
     ours.hold(1000.0)
     (job,) = ours.jobs
     alone = (LeftAlone(str(job), "asks for no GPU", "root"), LeftAlone("99", "asks for no GPU", "root"))
-    told = named(alone, ours.jobs)
+    told = with_notices(alone, ours.jobs)
     assert [each.reason for each in told] == [REASON, "asks for no GPU"]
-    assert named(alone[1:], ours.jobs) == alone[1:]
+    assert with_notices(alone[1:], ours.jobs) == alone[1:]

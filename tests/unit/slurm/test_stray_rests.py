@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from slurm_fair.daemon_log import in_words
+from slurm_fair.daemon_log import act_line
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.ownership.out_of_scope import REST_MOST_SECONDS, StrayRests
@@ -39,7 +39,7 @@ def test_a_task_is_named_as_slurm_names_it() -> None:
     task = act(7, 3)
     (said,) = StrayRests().heed([Outcome(task, Result.REFUSED, "no")], 0.0)
     assert said.startswith("job 7_3 ")
-    assert in_words(Outcome(task, Result.REFUSED, "no")) == "free 7_3: refused no"
+    assert act_line(Outcome(task, Result.REFUSED, "no")) == "free 7_3: refused no"
 
 
 def test_the_longest_rest_has_a_bound() -> None:

@@ -18,7 +18,7 @@ from slurm_fair.solve import (
     Table,
     centred,
     finish_time,
-    makespan,
+    least_makespan,
     max_min,
     max_sum,
     shares,
@@ -97,7 +97,7 @@ def test_the_sum_of_throughputs_is_the_papers(fleet: Fleet) -> None:
 @given(fleets())
 @few
 def test_the_makespan_is_the_open_shops(fleet: Fleet) -> None:
-    answer = makespan(fleet.rate, fleet.gang, fleet.capacity, fleet.left)
+    answer = least_makespan(fleet.rate, fleet.gang, fleet.capacity, fleet.left)
     keeps_the_limits(answer, fleet)
     can = can_run(fleet)
     if can.any():
@@ -175,7 +175,7 @@ def test_where_nobody_can_run_nobody_gets_anything(case: str) -> None:
     for answer in (
         max_min(rate, gang, capacity),
         max_sum(rate, gang, capacity),
-        makespan(rate, gang, capacity, ones),
+        least_makespan(rate, gang, capacity, ones),
         finish_time(rate, gang, capacity, ones, ones, ones),
     ):
         assert answer.fraction.shape == rate.shape
@@ -185,7 +185,7 @@ def test_where_nobody_can_run_nobody_gets_anything(case: str) -> None:
 @pytest.mark.parametrize("types", [1, 2])
 def test_a_gang_bigger_than_the_cluster_takes_nothing_from_the_others(types: int) -> None:
     rate, gang, capacity = np.ones((3, types)), np.array([1.0, 1.0, 99.0]), np.full(types, 1.0)
-    for answer in (max_min(rate, gang, capacity), makespan(rate, gang, capacity, np.ones(3))):
+    for answer in (max_min(rate, gang, capacity), least_makespan(rate, gang, capacity, np.ones(3))):
         assert answer.fraction[2].sum() == 0
         assert answer.fraction[:2].sum() == pytest.approx(types, rel=1e-5)
 
@@ -193,7 +193,7 @@ def test_a_gang_bigger_than_the_cluster_takes_nothing_from_the_others(types: int
 LATE = {
     "max-min": lambda rate, gang, gpus, ones: max_min(rate, gang, gpus, limit_seconds=0.0),
     "sum": lambda rate, gang, gpus, ones: max_sum(rate, gang, gpus, limit_seconds=0.0),
-    "makespan": lambda rate, gang, gpus, ones: makespan(rate, gang, gpus, ones, limit_seconds=0.0),
+    "makespan": lambda rate, gang, gpus, ones: least_makespan(rate, gang, gpus, ones, limit_seconds=0.0),
     "finish time": lambda rate, gang, gpus, ones: finish_time(
         rate, gang, gpus, ones, ones, ones, limit_seconds=0.0
     ),

@@ -19,7 +19,7 @@ def expected(seconds: list[float], ran: float = 0.0, cls: JobClass = BERT, now: 
 def test_it_is_the_median_with_its_spread() -> None:
     told = expected([100.0, 200.0, 400.0])
     assert told.seconds[0] == pytest.approx(200.0)
-    assert 0.3 < told.spread[0] < 1.0
+    assert 0.3 < told.deviation[0] < 1.0
     assert told.count.tolist() == [3.0]
 
 

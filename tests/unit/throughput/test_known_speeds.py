@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.model.speeds import APART, TOGETHER
+from slurm_fair.model.speeds import Spread
 from slurm_fair.throughput import (
     JobClass,
     links_of,
@@ -36,8 +36,8 @@ def test_together_is_on_as_few_nodes_as_can_be_and_apart_on_one_more() -> None:
         nodes = -(-gpus // 8)
         shapes = ((gpus, nodes), (gpus, min(nodes + 1, gpus)))
         expected = asked(known, *shapes)
-        assert speeds.rate[0, 0, size, [TOGETHER, APART]] == pytest.approx(expected.rate)
-        assert speeds.doubt[0, 0, size, [TOGETHER, APART]] == pytest.approx(expected.doubt)
+        assert speeds.rate[0, 0, size, list(Spread)] == pytest.approx(expected.rate)
+        assert speeds.doubt[0, 0, size, list(Spread)] == pytest.approx(expected.doubt)
 
 
 def test_where_nothing_is_known_no_job_has_a_class() -> None:

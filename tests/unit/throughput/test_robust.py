@@ -15,7 +15,7 @@ def test_without_outliers_it_is_the_mean() -> None:
     value = np.linspace(1.0, 2.0, 9)
     means = robust_means(ZERO, value, np.ones(9), 1)
     assert means.mean[0] == pytest.approx(1.5)
-    assert means.spread[0] == pytest.approx(value.std(), rel=0.01)
+    assert means.deviation[0] == pytest.approx(value.std(), rel=0.01)
     assert means.weight.tolist() == [9.0]
 
 
@@ -31,7 +31,7 @@ def test_groups_do_not_touch_one_another_and_an_empty_one_has_no_mean() -> None:
     means = robust_means(group, np.array([1.0, 1.0, 5.0, 5.0]), np.ones(4), 3)
     assert means.mean[[0, 2]].tolist() == [1.0, 5.0]
     assert np.isnan(means.mean[1])
-    assert np.isnan(means.spread[1])
+    assert np.isnan(means.deviation[1])
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_two_normals_are_told_apart() -> None:
     times = two_normals(np.zeros(400, dtype=np.int64), value, np.ones(400), 1)
     assert times.hit[0] == pytest.approx(0.02, rel=0.05)
     assert times.miss[0] == pytest.approx(0.5, rel=0.05)
-    assert times.hit_spread[0] == pytest.approx(0.004, rel=0.15)
-    assert times.miss_spread[0] == pytest.approx(0.05, rel=0.15)
+    assert times.hit_deviation[0] == pytest.approx(0.004, rel=0.15)
+    assert times.miss_deviation[0] == pytest.approx(0.05, rel=0.15)
     assert times.misses[0] == pytest.approx(missed.mean(), abs=0.01)
 
 
