@@ -20,7 +20,7 @@ from slurm_fair.model import JobTable, Plan, Told, Verdict
 from slurm_fair.policy import LeaseEnds, View
 from slurm_fair.policy.trial import RULES
 
-PAGE = (Path(__file__).parents[3] / "docs" / "policy-guide.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "policy-guide.md").read_text()
 _BLOCK = re.compile(r"^(?:File `([^`]+)`:\n\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _SECONDS = 240

@@ -14,7 +14,7 @@ from benchmarks.arguments import count, known_page, lacking, number, page, whole
 from benchmarks.fidelity_stage import WAYS
 from benchmarks.fidelity_trace import planned
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 WRONG = {
     "traces that are not there": (
         ("estimator.py", "--traces", "{tmp}"),

@@ -95,7 +95,7 @@ def test_a_wrong_word_is_refused(words: tuple[str, ...]) -> None:
 
 
 def test_the_program_ends_in_one_line() -> None:
-    program = Path(__file__).parents[2] / "benchmarks" / "liars.py"
+    program = Path(__file__).parents[3] / "benchmarks" / "liars.py"
     done = subprocess.run(
         [sys.executable, program, "--jobs", "x"], capture_output=True, text=True, timeout=60, check=False
     )

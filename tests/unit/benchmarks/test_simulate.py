@@ -42,7 +42,7 @@ def test_a_wrong_word_is_refused(words: tuple[str, ...], why: str, tmp_path: Pat
 
 
 def test_the_program_ends_in_one_line() -> None:
-    program = Path(__file__).parents[2] / "benchmarks" / "simulate.py"
+    program = Path(__file__).parents[3] / "benchmarks" / "simulate.py"
     done = subprocess.run(
         [sys.executable, program, "--scale", "x"], capture_output=True, text=True, timeout=60, check=False
     )

@@ -37,7 +37,7 @@ def test_a_whole_run_leaves_only_what_it_proved_and_a_part_keeps_the_rest(page: 
         ("-n 2 --dist load", False),
         ("", False),
         ("-n 2 tests/properties", True),
-        ("tests/unit/test_prove.py::test_one", True),
+        ("tests/unit/tests/test_prove.py::test_one", True),
         ("-k simulation", True),
         ("--part=0.1", True),
     ],

@@ -92,7 +92,7 @@ def test_who_has_nothing_left_of_his_kind_takes_the_longest_of_the_other() -> No
 
 def test_properties_are_handed_out_one_by_one_and_files_whole() -> None:
     assert [unit(each) for each in PROPERTIES] == PROPERTIES
-    assert unit("tests/unit/test_cli.py::TestOne::test_two[a::b]") == "tests/unit/test_cli.py"
+    assert unit("tests/unit/cli/test_main.py::TestOne::test_two[a::b]") == "tests/unit/cli/test_main.py"
 
 
 def test_the_files_said_to_be_long_are_there_and_wait_for_slurm() -> None:

@@ -15,8 +15,8 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace import read_throughputs
 from slurm_fair.trace.convert import SOURCES, convert
 from slurm_fair.trace.write import columns_of
+from tests.support.trace_samples import DATA
 
-DATA = Path(__file__).parents[2] / "data" / "traces"
 SAMPLES = {
     "philly": "philly.json",
     "helios": "helios.csv",

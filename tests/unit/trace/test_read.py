@@ -12,8 +12,8 @@ import pytest
 from slurm_fair.errors import InputError
 from slurm_fair.trace import End, Mode, read_throughputs, read_trace
 from slurm_fair.trace.status import end_of
+from tests.support.trace_samples import DATA
 
-DATA = Path(__file__).parents[2] / "data" / "traces"
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
 
 

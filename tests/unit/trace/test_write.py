@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -19,19 +18,10 @@ from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.trace import Trace, read_trace, write_trace
 from slurm_fair.trace.files import write_with
 from slurm_fair.trace.table import OPTIONAL, REQUIRED
+from tests.support.trace_samples import DATA, refusal
 
-DATA = Path(__file__).parents[2] / "data" / "traces"
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
 SAME_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def refusal(run: Callable[[], object]) -> str:
-    """The one line of a refusal; nothing where there was none. Whatever else is raised fails the test."""
-    try:
-        run()
-    except InputError as refused:
-        return str(refused)
-    return ""
 
 
 def written(folder: Path, *lines: str, header: str = HEADER) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import recorded
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DRAWS = """
 from hypothesis import given, strategies as st
 import pathlib
