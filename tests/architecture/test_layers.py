@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import ROOT, named, python
+from tests.support.trees import ROOT, named, python
 
 # One function in each of these runs outside commands; nobody else does.
 RUNS_COMMANDS = re.compile(r"shell\s*=\s*True|os\.system\(|os\.popen\(")

@@ -1,11 +1,16 @@
-"""A module's tests are found by its name: `tests/unit/<package>/test_<module>.py`, or with an aspect behind it."""
+"""A module's tests are found by its name: `tests/unit/<package>/test_<module>.py`, or with an aspect behind it.
+
+What several test modules need lies in `tests/support/`, or beside those of a suite in a module without tests.
+"""
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
-from pathlib import PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
-from tests.architecture.trees import named, ours
+from tests.support.trees import named, ours, python
 
 UNIT = "tests/unit/"
 # Where modules lie, and the folder of `tests/unit/` in which their tests lie.
@@ -61,3 +66,27 @@ def test_a_story_is_no_module() -> None:
     assert not of_a_module(PurePosixPath("test_ticket.py"), known)
     assert not of_a_module(PurePosixPath("sim/test_tick.py"), known)
     assert not of_a_module(PurePosixPath("elsewhere/test_tick.py"), known)
+
+
+def imported(path: Path) -> Iterator[list[str]]:
+    """The modules of `tests` that a file imports, as words."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ([*node.module.split("."), name.name] for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name.split(".") for name in node.names)
+
+
+def test_no_test_is_imported_and_no_suite_imports_another() -> None:
+    """A suite is a folder of `tests/`; what lies beside the suites is for all of them."""
+    suites = {path.parent.name for path in python() if path.parent.parent.name == "tests"} - {"support"}
+    assert {"unit", "properties", "slurm"} <= suites
+    wrong = []
+    for path in python():
+        home = named(path).split("/")[1]
+        for words in imported(path):
+            if words[0] != "tests":
+                continue
+            if any(word.startswith("test_") for word in words) or (words[1] in suites and words[1] != home):
+                wrong.append(f"{named(path)}: {'.'.join(words)}")
+    assert wrong == []

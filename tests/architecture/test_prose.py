@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.architecture.trees import named, python
+from tests.support.trees import named, python
 
 READ = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/", "benchmarks/")
 # A docstring that begins so is half of a question, or hangs on a noun that the reader must guess.

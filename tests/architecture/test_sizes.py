@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.architecture.trees import named, python
+from tests.support.trees import named, python
 
 PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
 MOST_FILE_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 500, 60, 9

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.cli.main import cli
 from slurm_fair.policy import load, names
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 DOCS = ROOT / "docs"
 # The pages of each command that takes many options: what two commands take alike is told once.

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from slurm_fair import model
 from slurm_fair.model import EventKind
-from tests.architecture.trees import ROOT, named, python
+from tests.support.trees import ROOT, named, python
 
 PAGE = ROOT / "docs" / "vocabulary.md"
 _ROW = re.compile(

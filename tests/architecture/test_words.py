@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import named, ours, python
+from tests.support.trees import named, ours, python
 
 HERE = Path(__file__)
 TEXT = {

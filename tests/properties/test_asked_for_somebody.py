@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from slurm_fair.model import LeasePhase, Standing, TickRecord
 from slurm_fair.model.columns import find
-from tests.properties.test_policies import EVERY, MOVE_JOBS
 from tests.support.any_scenario import Case, Hitches, cases, play
+from tests.support.every_policy import EVERY, MOVE_JOBS
 
 
 class ForSomebody:

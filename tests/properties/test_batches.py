@@ -8,8 +8,7 @@ from hypothesis import given
 
 from slurm_fair.model import Standing, TickRecord
 from slurm_fair.policy import registry
-from tests.properties.test_skipping import EXAMPLES
-from tests.support.any_scenario import Case, Played, cases, play
+from tests.support.any_scenario import EXAMPLES, Case, Played, cases, play
 
 INSTANTS = {"submit", "start", "end"}
 

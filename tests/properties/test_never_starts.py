@@ -17,8 +17,8 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.sim import NodeEvent, Outage
-from tests.properties.test_policies import EVERY
 from tests.support.any_view import TENANTS, Draw, views
+from tests.support.every_policy import EVERY
 from tests.support.simulated import Arrival, Rounds, arrival, arrivals, simulated
 
 KEEPS_BACK = [

@@ -14,8 +14,8 @@ from slurm_fair.model import Blocked
 from slurm_fair.policy import View, load
 from slurm_fair.policy.own_share import bound, bound_gpus, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
-from tests.properties.test_policies import EVERY
 from tests.support.any_view import TENANTS, views
+from tests.support.every_policy import EVERY
 
 COUNTS_SECONDS = LedgerSettings().counts_seconds
 

@@ -13,8 +13,8 @@ from slurm_fair.model.columns import find
 from slurm_fair.policy import registry
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.turns import TurnBook
-from tests.properties.test_simulation import every_account
 from tests.support.any_scenario import Case, Peopled, cases, play
+from tests.support.played_accounts import every_account
 from tests.support.witness import Witness
 
 BOUNDS = Profiling(gpus=5, seconds=45.0, gpu_hours=0.25, iterations=30, tries=2)

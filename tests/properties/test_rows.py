@@ -16,10 +16,10 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.queue import STATES
-from tests.fuzz.mutation import TOKENS
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_slurm import PushedClock, World
 from tests.support.hostile import HUGE, forged_comments, forged_lines, forged_rows
+from tests.support.mutation import TOKENS
 
 NODES = {"n1": 4, "n2": 4, "n3": 4}
 WAITS, GANG, ARRAY = 1, 2, 3  # ids of the honest jobs

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
 from slurm_fair.slurm.reading.user_text import ask_text
-from tests.slurm.test_hostile_rows import HONEST, HOSTILE, Seen, attack, of_user
+from tests.slurm.attacks import HONEST, HOSTILE, Seen, attack, of_user
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.hostile import forged_comments, forged_lines, forged_rows
 from tests.support.on_slurm import Slurm

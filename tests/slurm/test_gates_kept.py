@@ -12,7 +12,7 @@ import pytest
 from slurm_fair.health import ACTING, PAUSED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.job_records import record, until
-from tests.slurm.test_job_submit import EMPTY_LUA, PLUGIN, settle
+from tests.slurm.submit_hook import EMPTY_LUA, PLUGIN, settle
 
 pytestmark = [
     pytest.mark.slurm,

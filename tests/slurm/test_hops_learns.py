@@ -12,8 +12,8 @@ import pytest
 from slurm_fair.lab import Lab
 from slurm_fair.model import Snapshot
 from tests.slurm.harness import REPOSITORY, Job, Site, lab_of_two_types, playing, wait_until
-from tests.support.known_speed import known_speed
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.known_speed import known_speed
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 8, "interval": 1, "grace": 4, "align": "aligned"}

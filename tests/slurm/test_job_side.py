@@ -20,16 +20,15 @@ from slurm_fair.model import Answer
 from slurm_fair.slurm.reading.acks import Asked, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
+from tests.slurm.demo_training import COUNTER, REPOSITORY
 from tests.slurm.job_records import record, until
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 from tests.support.answers import read_acknowledgement
-from tests.support.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.skipif(available() is not None, reason=str(available())),
 ]
-REPOSITORY = Path(__file__).parents[2]
-COUNTER = REPOSITORY / "sbatch_templates" / "slurm_fair_templates" / "demo_counter.py"
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 HASH = r",script=[0-9a-f]{16}$"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.demo_training import COUNTER
 from tests.slurm.harness import Job, Site, wait_until
-from tests.slurm.test_job_side import COUNTER
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24

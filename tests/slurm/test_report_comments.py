@@ -12,7 +12,7 @@ from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import find
 from tests.slurm.harness import REPOSITORY, Job, Site, playing, wait_until
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 STEPS, PACE = 50_000, 20.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.trees import ROOT
 from tests.slurm.harness import Site, wait_until
 from tests.support.schemas import faults
+from tests.support.trees import ROOT
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24

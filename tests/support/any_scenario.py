@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError
@@ -44,6 +45,7 @@ from slurm_fair.trace.regimes import Regime
 from slurm_fair.trace.table import Mode
 from tests.support.simulated import Arrival, Rounds, trace
 
+EXAMPLES = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 MINUTE = 60.0
 NEVER_SECONDS = 360_000.0  # whoever is not done by then will never be
 FAST, SLOW = "a100", "v100"

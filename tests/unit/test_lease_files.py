@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lease import Lease, learning_rate_factor, save_snapshot
-from tests.unit.test_lease import ask, environment, read
+from tests.support.lease_folder import ask, environment, read
 
 
 @pytest.fixture(autouse=True)

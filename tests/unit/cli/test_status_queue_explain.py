@@ -23,11 +23,11 @@ from slurm_fair.nameless import nameless
 from slurm_fair.recent import MOST_OF_A_USER, Recent
 from slurm_fair.state_folder import Heartbeat, Places
 from slurm_fair.store import open_journal
-from tests.architecture.trees import ROOT
 from tests.support import board_scene
 from tests.support.board_scene import recorded
 from tests.support.command_line import Said, call
 from tests.support.schemas import faults
+from tests.support.trees import ROOT
 
 View = Callable[..., Said]
 

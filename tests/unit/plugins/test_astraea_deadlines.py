@@ -13,8 +13,7 @@ from slurm_fair.model.ids import labels
 from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea, Deadlines
 from tests.support.accounts import Account, reasons, verdicts, view
-from tests.support.builders import job, lease, leases
-from tests.unit.plugins.test_astraea import (
+from tests.support.astraea_views import (
     GRANT,
     NOW,
     RENEW,
@@ -26,6 +25,7 @@ from tests.unit.plugins.test_astraea import (
     over,
     running,
 )
+from tests.support.builders import job, lease, leases
 
 HOUR = 3600.0
 

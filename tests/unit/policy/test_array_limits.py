@@ -8,9 +8,9 @@ import pytest
 from slurm_fair.model import JobState, LeasePhase, Verdict
 from slurm_fair.policy import load
 from slurm_fair.policy.orders.array_limits import over_array_limit
-from tests.properties.test_policies import EVERY
 from tests.support.accounts import verdicts, view
 from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
+from tests.support.every_policy import EVERY
 
 NOW = 1000.0
 PROMISED = lease(7, {"n1": 1}, task=0, phase=LeasePhase.GRANTED, granted=NOW - 5, end=NOW + 500)

@@ -9,7 +9,7 @@ from slurm_fair.model import LeaseTerms, Standing
 from slurm_fair.policy import load
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, Stopwatch, tick
-from tests.properties.test_policies import EVERY
+from tests.support.every_policy import EVERY
 from tests.support.outlook_play import Kept
 from tests.support.virtual_scene import T0, Scene
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.model import Snapshot
-from tests.unit.slurm.test_aside import Site
+from tests.support.shared_site import Site
 
 
 def look(**scope: Any) -> Snapshot:

@@ -6,7 +6,7 @@ import pytest
 
 from slurm_fair.ledger import advance
 from slurm_fair.model import Ledger
-from tests.unit.slurm.test_aside import Site
+from tests.support.shared_site import Site
 
 # A node of the fake: 4 GPUs, 64 CPUs, 512,000 MB.
 GREEDY = {
