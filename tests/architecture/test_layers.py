@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts of setup.cfg, and what they cannot say."""
+"""Contracts of setup.cfg on who may import whom, and what they cannot say."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def typed(command: str, machine: Path) -> tuple[int, str]:
-    """What a shell in the machine's folder makes of it."""
+    """The answer of a shell in the machine's folder."""
     strange = ("PYTEST", "SLURM", "PYTHON", "COVERAGE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
     path = f"{machine / 'env' / 'bin'}:{os.environ['PATH']}"

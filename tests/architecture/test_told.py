@@ -1,4 +1,4 @@
-"""Whatever people can choose is told where they look for it."""
+"""Everything that people can choose is told where they look for it."""
 
 from __future__ import annotations
 

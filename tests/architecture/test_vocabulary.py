@@ -27,7 +27,7 @@ def product() -> list[Path]:
 
 
 def classes() -> Counter[str]:
-    """How often each public class name is given."""
+    """The number of classes of each public name."""
     found: Counter[str] = Counter()
     for path in product():
         body = ast.parse(path.read_text()).body
@@ -109,7 +109,7 @@ _WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
 
 
 def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
-    """Of a board's rows `board_row.py` asks; nobody else writes its words. Templates know our enums no more."""
+    """`board_row.py` alone writes and asks for the words of a board's rows. Templates know our enums no more."""
     bare = []
     for path in product():
         if named(path).startswith("sbatch_templates/"):

@@ -21,7 +21,6 @@ class ForSomebody:
         self.requeues = 0
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
         asked = [event for event in tick.events if event.kind == "requeued"]
         jobs, leases = tick.snapshot.jobs, standing.leases
         promised = leases.phase == LeasePhase.GRANTED

@@ -14,7 +14,7 @@ INSTANTS = {"submit", "start", "end"}
 
 
 def nothing(tick: TickRecord, standing: Standing) -> None:
-    """Whoever listens wants every event."""
+    """A listener that wants every event."""
 
 
 @pytest.mark.parametrize("policy", registry.names())

@@ -1,4 +1,4 @@
-"""What every policy that is an order of jobs keeps to, whatever its order."""
+"""Every policy that is an order of jobs keeps to this, whatever its order."""
 
 from __future__ import annotations
 

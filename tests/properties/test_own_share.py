@@ -37,7 +37,7 @@ def views_with_work_that_stays(draw: st.DrawFn) -> View:
 
 
 def gpus_after(seen: View, granted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By tenant: GPUs of such work before the plan, those granted to it now, and to how many of its jobs."""
+    """Each tenant's GPUs of such work before the plan, those granted to it now, and to how many of its jobs."""
     jobs, tenants = seen.snapshot.jobs, len(seen.snapshot.tenants)
     stays = bound(jobs, seen.terms.term)
     new = granted[stays[granted]]

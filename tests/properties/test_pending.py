@@ -175,7 +175,7 @@ class Site:
             self.change(one.base, state=self.draw(st.sampled_from(states)))
 
     def late(self) -> None:
-        """What else happens did so some time ago."""
+        """Other events, of some time ago."""
         self.behind = self.draw(st.sampled_from((0.5, 3.0, 30.0)))
 
     def ahead(self) -> None:

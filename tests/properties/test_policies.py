@@ -1,4 +1,4 @@
-"""What every policy keeps to, whatever it decides: each registered one passes before it has a test of its own."""
+"""Every policy keeps to this, whatever it decides: each registered one passes before it has a test of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def every_policy(check: Check) -> Callable[[], None]:
 
 
 def only(policies: Iterable[str]) -> Callable[[Check], Callable[[], None]]:
-    """As `every_policy`, for some of them."""
+    """The same as `every_policy`, for some of them."""
     which = tuple(policies)
 
     def checked(check: Check) -> Callable[[], None]:

@@ -29,10 +29,9 @@ class Profiled(Peopled):
 
 
 class TurnsWitness(Witness):
-    """What must never be of turns, beside all that must never be."""
+    """Watches for what must never be of turns, beside all that must never be."""
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
         books, leases = TurnBook.kept(standing.memory, tick.time), standing.leases
         at = find(leases.key, np.array([turn.key for turn in books.turns], dtype=np.int64))
         assert (at >= 0).all() or tick.outcomes, "a turn without a lease"

@@ -1,4 +1,4 @@
-"""Whoever reads the ledger while a simulation goes on changes nothing."""
+"""A reader of the ledger changes nothing, also while a simulation goes on."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_no_gang_waits_while_enough_gpus_are_free_for_it(seen: View) -> None:
 
 
 def _could_be_spread(seen: View, plan: Plan, row: int) -> bool:
-    """Whether the free GPUs of some type, on nodes with CPUs and memory for it, are enough for a gang."""
+    """True where the free GPUs of some type, on nodes with CPUs and memory for it, are enough for a gang."""
     jobs, nodes, members = seen.snapshot.jobs, seen.snapshot.nodes, seen.snapshot.partitions.members
     named = {*seen.snapshot.wanted.row.tolist(), *seen.snapshot.barred.row.tolist()}
     if jobs.gpus_per_node[row] or jobs.array_limit[row] or row in named or jobs.nodes[row] > 1:

@@ -1,4 +1,4 @@
-"""What every policy owes in every simulation, whatever arrives and whatever breaks."""
+"""Every policy owes this in every simulation, whatever arrives and whatever breaks."""
 
 from __future__ import annotations
 

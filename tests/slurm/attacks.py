@@ -32,6 +32,6 @@ def of_user(seen: Snapshot, user: str) -> Seen:
 
 
 def attack(slurm: Slurm, *options: str, account: str = "speech") -> str:
-    """What the hostile user submits; the id where it was accepted."""
+    """The hostile user submits a job; its id where it was accepted."""
     argv = ("sbatch", "--parsable", "-A", account, "-o", "/dev/null", *options, "--wrap", "sleep 300")
     return slurm.do(*argv, user=HOSTILE).stdout.strip()

@@ -67,7 +67,7 @@ class StopwatchJobs:
         return done.stdout.strip()
 
     def time_of(self, what: str, job: str, seconds: float = 40) -> float:
-        """When a job began or ended, by its own clock."""
+        """The instant at which a job began or ended, by its own clock."""
         note = self.work / f"{what}.{job}"
         wait_until(lambda: _said(note), seconds, f"job {job} writes its {what}")
         return float(_said(note))

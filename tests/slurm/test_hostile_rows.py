@@ -37,7 +37,7 @@ ABSURD = (
 
 @pytest.fixture
 def adapter(slurm: Slurm) -> Adapter:
-    """What the daemon sees of it."""
+    """The adapter with which the daemon sees it."""
     return Adapter(slurm, "begin")
 
 

@@ -70,7 +70,7 @@ class Job:
         return Asked(pwd.getpwuid(os.geteuid()).pw_name, str(self.folder), self.job, 0, when, time.time())
 
     def answer(self, asked: float) -> int:
-        """What the controller reads of it."""
+        """The job's answer as the controller reads it."""
         return read_acknowledgement(self.asked(asked))
 
     def lines(self, name: str) -> list[list[str]]:
@@ -79,7 +79,6 @@ class Job:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def result(self) -> dict[str, Any]:
-        """The counter's result."""
         document: dict[str, Any] = json.loads((self.folder / "out" / "result.json").read_text())
         return document
 
@@ -97,7 +96,6 @@ class Job:
         self.lab.run("scancel", "--batch", f"--signal={signal}", self.job)
 
     def requeue(self) -> None:
-        """Take the GPUs."""
         self.lab.run("scontrol", "requeue", "incomplete", self.job)
         until(lambda: self.state == "PD")
 

@@ -191,7 +191,7 @@ def test_a_deadline_before_the_gate_opens_is_no_reason_to_refuse_a_job_up_to_som
 def test_a_close_deadline_is_no_reason_to_refuse_a_job_on_any_release(
     lab: Lab, folder: Path, gate: str, more: tuple[str, ...]
 ) -> None:
-    """Where the gate is a hold, or the job waits behind a nearer begin time, as `fair-sbatch` gives it."""
+    """The gate is a hold, or the job waits behind a nearer begin time, as `fair-sbatch` gives it."""
     settle(lab, gate=gate)
     assert record(lab, submit(lab, folder, *DUE, *more))["JobState"] == "PENDING"
 
@@ -220,7 +220,7 @@ def test_the_hold_gate_at_submission(
 
 
 def said_by_a_controller(file: Path, state: str, ago: float) -> None:
-    """What a controller with looks every ten seconds said so long ago."""
+    """The file that a controller with looks every ten seconds wrote so long ago."""
     file.write_text(Health(time.time() - ago, 10.0, time.time() - ago, state).text())
 
 

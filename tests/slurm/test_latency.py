@@ -1,4 +1,4 @@
-"""How soon a job runs on a real Slurm when looks follow changes, beside plain sbatch in the same run."""
+"""The seconds until a job runs on a real Slurm when looks follow changes, beside plain sbatch in the same run."""
 
 from __future__ import annotations
 

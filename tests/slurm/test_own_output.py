@@ -55,7 +55,7 @@ def _trains_again(site: Site, times: int) -> None:
 
 
 def seconds_of(clock: str) -> int:
-    """Of the day, in local time."""
+    """Seconds of the day, in local time."""
     hours, minutes, seconds = map(int, clock.split(":"))
     return hours * 3600 + minutes * 60 + seconds
 

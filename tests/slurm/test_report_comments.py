@@ -75,7 +75,7 @@ def last_look(site: Site) -> Snapshot:
 
 
 def told(seen: Snapshot, job: Job) -> tuple[float, float]:
-    """What a look takes for known of a job: steps a second, and seconds left; nan = nothing."""
+    """A look's knowledge of a job: steps a second, and seconds left; nan = nothing."""
     row = int(find(seen.jobs.key, np.array([job.key])).item())
     if row < 0 or seen.told is None:
         return float("nan"), float("nan")

@@ -1,4 +1,4 @@
-"""What people are told on a real Slurm: who holds the GPUs, who asked, what became of a job, and of a daemon."""
+"""People are told on a real Slurm who holds the GPUs, who asked, what became of a job, and of a daemon."""
 
 from __future__ import annotations
 

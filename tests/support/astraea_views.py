@@ -38,7 +38,6 @@ def over(*specs: JobSpec) -> Leases:
 
 
 def decided(seen: View, policy: Astraea | None = None) -> dict[str, Verdict]:
-    """Verdicts by label."""
     return verdicts(seen.snapshot, (policy or Astraea()).plan(seen))
 
 

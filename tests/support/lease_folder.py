@@ -8,7 +8,7 @@ from typing import Any
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """What the runtime sets, for run 1 of job 7."""
+    """The variables that the runtime sets, for run 1 of job 7."""
     return {
         "SLURM_FAIR_MANAGED": "1",
         "SLURM_FAIR_DIR": str(folder),
@@ -21,7 +21,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def ask(folder: Path, request: int, restart: int = 1) -> None:
-    """What the runtime writes on a request."""
+    """A request as the runtime writes it."""
     (folder / "request.json").write_text(
         json.dumps({"v": 1, "what": "request", "job": "7", "restart": restart, "request": request, "time": 1})
     )

@@ -78,7 +78,7 @@ def _any_piece(text: str, dice: random.Random) -> str:
 
 
 def _one_piece(text: str, dice: random.Random, mark: str, token: str) -> str:
-    """What stands between two marks replaced."""
+    """The text with the piece between two marks replaced."""
     pieces = text.split(mark)
     pieces[dice.randrange(len(pieces))] = token
     return mark.join(pieces)

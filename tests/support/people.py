@@ -1,4 +1,4 @@
-"""What users and admins do to jobs in a random history of the controller."""
+"""Acts of users and admins on jobs in a random history of the controller."""
 
 from __future__ import annotations
 

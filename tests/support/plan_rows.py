@@ -40,7 +40,7 @@ def free_after(seen: View, plan: Plan, what: str) -> list[int]:
 
 
 def has_a_size(snap: Snapshot, row: int, gpus: int) -> bool:
-    """Whether so many GPUs are the gang of a job, or one of its sizes."""
+    """True where so many GPUs are the gang of a job, or one of its sizes."""
     sizes = snap.sizes if snap.sizes is not None else Sizes.none()
     return gpus == snap.jobs.gpus[row] or bool(sizes.allow(np.array([row]), np.array([gpus])).item())
 
@@ -62,6 +62,6 @@ def left_idle(seen: View, plan: Plan) -> list[int]:
 
 
 def runs_on(seen: View, row: int, gpu_type: int) -> bool:
-    """Whether a job runs on GPUs of this type at all; where there is but one type, all jobs do."""
+    """True where a job runs on GPUs of this type at all; where there is but one type, all jobs do."""
     told, types = seen.snapshot.told, seen.snapshot.gpu_types
     return told is None or len(types) < 2 or bool(told.rate[row, gpu_type] > 0)

@@ -87,7 +87,7 @@ def held_time_is_work_and_what_changing_hands_costs(played: Played) -> None:
 
 
 def speed(case: Case, row: int, run: Run) -> float:
-    """Of a gang against well placed GPUs of the reference type: the slowest counts, and lying apart costs.
+    """The speed of a gang against well placed GPUs of the reference type: the slowest counts, lying apart costs.
 
     With another size than the usual one it is as fast as was measured, else by the assumed power of its GPUs.
     """
@@ -137,6 +137,6 @@ def the_account_says_what_the_books_say(played: Played) -> None:
 
 
 def unseen_seconds(run: Run, case: Case) -> float:
-    """Of a run that a failing node ended before any look saw it: by the next one Slurm has forgotten its start."""
+    """Seconds of a run that a failing node ended before a look saw it: then Slurm has forgotten its start."""
     brief = run.word == "NODE_FAIL" and run.end - run.start <= case.how.interval
     return run.end - run.start if brief else 0.0

@@ -34,7 +34,7 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
 
 
 def same_outcomes(by_column: Heard, events: Sequence[Event]) -> None:
-    """Whether all that looks tell is taken by the column, or event by event."""
+    """Outcomes taken by the column equal those taken event by event."""
     assert by_column.last == max((event.time for event in events), default=0.0)
     for found, expected in zip(outcomes_heard(by_column), outcomes_heard(Heard.of(events)), strict=True):
         for name in found._names:

@@ -31,10 +31,9 @@ def _left_behind(path: Path) -> bool:
 
 @cache
 def python() -> tuple[Path, ...]:
-    """The Python files."""
     return tuple(path for path in ours() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in CODE)
 
 
 def named(path: Path) -> str:
-    """As it is called from the project's root."""
+    """The path from the project's root."""
     return path.relative_to(ROOT).as_posix()

@@ -21,7 +21,7 @@ def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Disk:
-    """What was asked of the disk, in order: syncs and renames by name."""
+    """The calls to the disk, in order: syncs and renames by name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done: list[str] = []

@@ -57,7 +57,7 @@ def test_it_keeps_its_gpus_until_it_has_stored() -> None:
 
 @pytest.mark.parametrize("seconds", [GRACE - 1.0, GRACE + 1.0])
 def test_an_iteration_that_takes_longer_than_the_grace_is_not_waited_for(seconds: float) -> None:
-    """What it stored last is then what it goes on from: the step that was not finished is done again."""
+    """It goes on from what it stored last: the step that was not finished is done again."""
     bench, job, rival = revoked()
     bench.see(job, rival, after=seconds)
     assert ("requeue 1" in bench.acts()) == (seconds > GRACE)

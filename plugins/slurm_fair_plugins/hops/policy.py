@@ -128,7 +128,7 @@ class _Round:
         self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
     def _lay_the_rest(self) -> None:
-        """Whoever fits what no plan used gets it, in the order of the queue."""
+        """Jobs that fit what no plan used get it, in the order of the queue."""
         rest = self.rows[self._undecided() & self.view.waiting[self.rows]]
         if len(rest) and self.offer.free.any():
             self.offer.lay(rest)

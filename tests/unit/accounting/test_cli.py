@@ -1,4 +1,4 @@
-"""How reports are asked for: instants, periods, and what the commands refuse."""
+"""Questions to reports: instants, periods, and what the commands refuse."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def fair(source: JournalReader, period: Period, **choice: Any) -> dict[str, dict
 
 
 def of_jobs(found: dict[str, dict[str, Any]]) -> dict[str, list[Any]]:
-    """What does not depend on tenants' accounts."""
+    """The columns that do not depend on tenants' accounts."""
     keys = [key for key in OF_ALL if key.startswith(("ftf_", "latency_", "ltgf_job_"))]
     return {name: [row[key] for key in keys] for name, row in found.items()}
 
@@ -125,7 +125,6 @@ class Known(months.Month):
         EventFile.__init__(self, [*known, *more], months.moments())
 
     def latest(self) -> Standing:
-        """The ledger now."""
         return months.standing()
 
 

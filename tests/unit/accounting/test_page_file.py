@@ -1,4 +1,4 @@
-"""Where `report --html` writes its page: whole, beside what is printed, or refused before any work is done."""
+"""The page of `report --html` is written whole, beside what is printed, or refused before any work is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How reports are written: tables, rows to parse, CSV and JSON."""
+"""Reports are written as tables, rows to parse, CSV and JSON."""
 
 from __future__ import annotations
 

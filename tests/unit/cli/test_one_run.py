@@ -1,4 +1,4 @@
-"""What simulations do to the process that they run in."""
+"""Simulations leave the process that they run in as it was."""
 
 from __future__ import annotations
 

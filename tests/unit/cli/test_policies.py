@@ -40,7 +40,7 @@ BREAKS: list[tuple[type, str, str, str]] = [
 
 
 def checked(kind: type) -> tuple[Said, dict[str, dict[str, Any]]]:
-    """What `policies check` says of a policy, by rule; of fewer views than usual."""
+    """The answer of `policies check` to a policy, by rule; of fewer views than usual."""
     with strange.installed(mine=kind), patch.object(policies_check, "_VIEWS", 8):
         said = call("policies", "check", "mine", "--json")
     document = json.loads(said.out)

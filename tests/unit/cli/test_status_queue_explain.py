@@ -75,7 +75,7 @@ def alive(storage: Path, now: float, **said: Any) -> None:
 
 
 def publish(folder: Path, **health: Any) -> None:
-    """What the daemon publishes for users."""
+    """The daemon's publications for users."""
     record, standing = recorded()
     (folder / "board.json").write_text(json.dumps(draw(record, standing).document()))
     if health:
@@ -234,7 +234,7 @@ def test_a_slow_interval_is_no_silence(view: View, storage: Path, monkeypatch: p
 
 @pytest.fixture
 def outside(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> View:
-    """As somebody who sees only what is published."""
+    """The view of somebody who sees only what is published."""
     real = os.access
     monkeypatch.setattr(
         os, "access", lambda path, mode: not str(path).startswith(str(storage)) and real(path, mode)

@@ -1,4 +1,4 @@
-"""What a spectator of the demo sees."""
+"""A spectator of the demo sees a picture of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stage(scheduler: Scheduler, picture: Picture) -> Stage:
 
 
 def once() -> Callable[[], bool]:
-    """False, then True."""
+    """Answers False, then True."""
     answers = iter([False, True, True])
     return lambda: next(answers)
 

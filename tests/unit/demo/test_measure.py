@@ -12,7 +12,6 @@ EQUAL = {"a": 1.0, "b": 1.0}
 
 
 def of(measures: Measures, tenant: str) -> TenantMeasures:
-    """One tenant's row."""
     return next(each for each in measures.tenants if each.name == tenant)
 
 

@@ -18,13 +18,12 @@ ALL = [full(*size) for size in SIZES] + [quick()]
 
 
 def of(scenario: DemoScenario, tenant: str) -> list[DemoJob]:
-    """One tenant's jobs."""
     return [job for job in scenario.jobs if job.tenant == tenant]
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda s: f"{s.nodes}x{s.gpus_per_node}")
 class TestAtEverySize:
-    """What must hold of small and large clusters."""
+    """Rules for small and large clusters."""
 
     def test_every_job_fits_the_cluster(self, scenario: DemoScenario) -> None:
         assert all(job.nodes <= scenario.nodes for job in scenario.jobs)

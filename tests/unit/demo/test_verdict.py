@@ -36,7 +36,7 @@ def wrote(
     restarts: int = 0,
     digest: str = "",
 ) -> None:
-    """What a counter leaves behind."""
+    """The files that a counter leaves behind."""
     own = folder / job.name
     own.mkdir()
     (own / "steps.log").write_text("".join(f"{restart} {step}\n" for restart, step in steps))

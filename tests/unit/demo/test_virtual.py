@@ -139,7 +139,7 @@ def test_ctrl_c_in_the_middle_ends_it_and_leaves_nothing(tmp_path: Path) -> None
 
 
 def no_slurm(_: object) -> None:
-    """As on a machine on which it cannot be installed."""
+    """A machine on which Slurm cannot be installed."""
     raise LabError("a lab needs slurmctld: on Debian or Ubuntu, sudo apt-get install slurmctld")
 
 

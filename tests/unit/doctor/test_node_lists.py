@@ -1,4 +1,4 @@
-"""What the doctor says of node lists, and of a journal that it may not read."""
+"""Findings about node lists, and about a journal that the doctor may not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` says of plans: which process makes them, and how many failed."""
+"""Findings about plans: which process makes them, and how many failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says of what users get: the submit hook, and the folder that they read."""
+"""Findings about what users get: the submit hook, and the folder that they read."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def open_folder() -> Iterator[Path]:
 def publishing(
     folder: Path, source: Path | None = None, uid: int | None = None, **slurm: str
 ) -> list[Finding]:
-    """What is said of publishing there."""
+    """The findings about publishing there."""
     config = replace(
         Config(lease=LeaseSection(publish_dir=str(folder))), source=str(source or "built-in defaults")
     )

@@ -1,4 +1,4 @@
-"""What is known of jobs: of reporters, of others of their class, of those that ended; and what a liar gains."""
+"""Knowledge of jobs: of reporters, of others of their class, of those that ended; and what a liar gains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def told(seen: Snapshot, column: str, number: int) -> float:
 
 
 def known_rate(seen: Snapshot, number: int, gpu_type: str, gpus: int) -> float:
-    """What is known of the speed of a job with so many GPUs of a type; nan if nothing is."""
+    """The known speed of a job with so many GPUs of a type; nan if nothing is known."""
     if seen.speeds is None:
         return math.nan
     kind = seen.gpu_types.index(gpu_type)

@@ -1,4 +1,4 @@
-"""Which programs a lab lacks, and the care with which they are installed."""
+"""Programs that a lab lacks, and the care with which they are installed."""
 
 from __future__ import annotations
 

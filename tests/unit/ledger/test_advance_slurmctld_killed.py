@@ -1,4 +1,4 @@
-"""What the ledger makes of a slurmctld that was killed and came back with its last saved state."""
+"""The ledger's account of a slurmctld that was killed and came back with its last saved state."""
 
 from __future__ import annotations
 

@@ -24,25 +24,23 @@ class Books:
         self.look(BEGAN)
 
     def look(self, time: float, *jobs: JobSpec) -> None:
-        """At these jobs."""
         self.ledger, _ = advance(self.ledger, snapshot(time=time, nodes={"n1": 8}, jobs=jobs), self.settings)
 
     def settle(self, *said: RunSpec) -> float:
-        """With accounting, now; GPU-seconds moved."""
+        """Settle with accounting, now; GPU-seconds moved."""
         self.ledger, moved = settle(self.ledger, runs(*said), self.ledger.time)
         return moved
 
     def fill(self, until: float, *said: RunSpec) -> None:
-        """A gap."""
         self.ledger = fill_gap(self.ledger, runs(*said), until, self.settings).ledger
 
     def had(self, column: str = "had") -> dict[str, float]:
-        """Of the tenants."""
+        """GPU-seconds of the tenants."""
         tenants = self.ledger.tenants
         return dict(zip(tenants.names, getattr(tenants, column).tolist(), strict=True))
 
     def of_job(self, base: int, column: str) -> float:
-        """Of one that lives."""
+        """GPU-seconds of a job that lives."""
         row = self.ledger.jobs.key.tolist().index(pack(base))
         return float(getattr(self.ledger.jobs, column)[row])
 

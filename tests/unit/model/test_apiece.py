@@ -1,4 +1,4 @@
-"""What one user may fill of what is kept for all: lists, estimates, tenants."""
+"""One user may fill a part of what is kept for all: lists, estimates, tenants."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Site:
 
     @staticmethod
     def tasks_of(seen: Snapshot) -> dict[int, int]:
-        """How many tasks of each array are looked at."""
+        """The number of tasks of each array that are looked at."""
         return dict(Counter((seen.jobs.key >> TASK_BITS).tolist()))
 
     def look(self) -> Snapshot:

@@ -20,8 +20,6 @@ TABLES = [kind for kind in vars(model).values() if isinstance(kind, type) and is
 
 @dataclass(frozen=True)
 class Shelf(Columns):
-    """A table."""
-
     number: Ints
     width: Floats
     colours: tuple[str, ...] = ()
@@ -105,7 +103,6 @@ def test_a_value_is_worked_out_once_for_each_object_and_its_failure_is_not_kept(
 
         @once
         def value(self) -> int:
-            """The sum."""
             worked.append(self.name)
             return 1 // (len(worked) - 1)
 

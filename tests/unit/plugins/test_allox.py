@@ -29,7 +29,7 @@ def test_each_job_goes_where_the_mean_completion_time_is_least() -> None:
 
 
 def test_old_jobs_are_not_passed_by_young_short_ones() -> None:
-    """With alpha 0 only the oldest stand in line, as many as there are GPUs: first come, first served."""
+    """The oldest alone stand in line with alpha 0, as many as there are GPUs: first come, first served."""
     left = {"1": 9e5, "2": 1e5, "3": 1e3}
     jobs = [job(1), job(2, submit=1), job(3, submit=2)]
     play = ToldPlay(jobs, {"n1": 1}, left=left)

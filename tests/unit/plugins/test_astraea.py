@@ -112,7 +112,7 @@ def test_nobody_stops_when_nobody_takes_its_gpus() -> None:
 
 
 def test_a_whole_node_is_made_where_it_harms_those_owed_least() -> None:
-    """By number b's gang costs jobs 4 and 2 their GPUs, but they lie on two nodes: 3 goes rather than 1."""
+    """Jobs 4 and 2 would lose to b's gang by number, but they lie on two nodes: 3 goes rather than 1."""
     on = {1: ("n1", "c"), 2: ("n1", "f"), 3: ("n2", "d"), 4: ("n2", "e")}
     small = [running(i, {name: 4}, tenant=tenant) for i, (name, tenant) in on.items()]
     seen = cluster(*small, job(9, gpus=8, tenant="b"), gpus={"n1": 8, "n2": 8})

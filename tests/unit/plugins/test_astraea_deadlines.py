@@ -64,7 +64,7 @@ URGENCIES: list[tuple[str, Astraea, dict[str, tuple[float, float]], str]] = [
 def test_a_tenant_with_deadlines_offers(
     policy: Astraea, given: dict[str, tuple[float, float]], first: str
 ) -> None:
-    """Of three jobs that fill the cluster; the first is owed most."""
+    """Three jobs fill the cluster; the first is owed most."""
     seen = cluster(*(job(i, gpus=8, submit=i) for i in (1, 2, 3)))
     accounts = {"1": Account(1, 10), "2": Account(5, 10), "3": Account(9, 10)}
     assert granted(view(with_deadlines(seen, **given), jobs=accounts), policy) == [first]

@@ -34,7 +34,7 @@ class Growing(Play):
     growing: Sequence[int] = field(default=())
 
     def seen(self) -> View:
-        """With the modes told."""
+        """The view with the modes told."""
         seen = super().seen()
         told = seen.said
         rows = np.isin(seen.snapshot.jobs.record, self.growing)
@@ -184,7 +184,7 @@ def test_it_is_said_which_term_decided_with_its_number(
 
 
 def lacking(play: Play, hours: float, tenant: str = "b") -> View:
-    """What the policy sees when this tenant was owed and wanted so many hours of its quota more than it had."""
+    """The policy's view of a tenant that was owed and wanted so many hours of its quota more than it had."""
     seen = play.seen()
     accounts, tenants = seen.ledger.tenants, seen.snapshot.tenants.names
     quota = dict(zip(tenants, seen.tenant_quota.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What tenants say is believed as far as what they said before came true."""
+"""Tenants are believed as far as what they said before came true."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_many_small_true_claims_do_not_cover_a_large_false_one() -> None:
 
 
 def after(before: Any, *ended: tuple[float, float]) -> Any:
-    """What is remembered of tenant a after these jobs ended one look after the other: seconds run and declared."""
+    """The memory of tenant a after these jobs ended one after the other: seconds run and declared."""
     for ran, declared in ended:
         detail = dict.fromkeys(("submit", "end", "waited", "had", "owed"), 0.0)
         event = Event(

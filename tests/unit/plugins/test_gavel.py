@@ -24,7 +24,7 @@ PAPER_RATES = {"1": (40.0, 10.0), "2": (12.0, 4.0), "3": (100.0, 50.0)}
 
 
 def leases_had(play: ToldPlay) -> Counter[str]:
-    """How many rounds each job ran in."""
+    """The number of rounds in which each job ran."""
     return Counter(label for ran in play.rounds for label in ran)
 
 
@@ -51,7 +51,7 @@ def test_rounds_of_the_papers_example_come_near_to_its_shares() -> None:
 
 
 def test_on_one_type_gangs_get_the_same_gpu_time() -> None:
-    """As Shockwave (NSDI 2023, section 8.4) saw it: jobs of all sizes evenly partition the GPUs."""
+    """Jobs of all sizes evenly partition the GPUs, as Shockwave (NSDI 2023, section 8.4) saw it."""
     jobs = [job(1, gpus=4), job(2, gpus=2), *(job(base) for base in range(3, 9))]
     play = ToldPlay(jobs, {"n1": 4}, left={str(j.base): 1e9 for j in jobs})
     play.play(Gavel(), 120)
@@ -115,7 +115,7 @@ def test_the_memory_is_plain_data() -> None:
 
 
 def test_finish_time_fairness_gives_more_to_those_who_waited_longer() -> None:
-    """Of two jobs alike, the one that was submitted long ago has the higher rho, so it gets more of the time."""
+    """Two jobs are alike; the one that was submitted long ago has the higher rho, so it gets more of the time."""
     jobs = [job(1), job(2, submit=36_000)]
     play = ToldPlay(jobs, {"n1": 1}, now=36_900, left=dict.fromkeys("12", 36_000.0))
     play.play(GavelFtf(), 30)

@@ -11,7 +11,7 @@ from tests.support.told_play import ToldPlay
 
 
 def ends(play: ToldPlay, policy: Ossp, rounds: int = 400) -> dict[str, float]:
-    """When each job had done all of its work, in seconds."""
+    """The second at which each job had done all of its work."""
     end: dict[str, float] = {}
     for _ in range(rounds):
         play.round(policy)

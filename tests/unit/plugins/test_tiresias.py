@@ -14,7 +14,7 @@ from tests.support.rounds import Play
 
 
 def changes(rounds: list[set[str]]) -> int:
-    """How often other jobs run than in the round before."""
+    """The number of rounds in which other jobs run than in the round before."""
     return sum(before != after for before, after in pairwise(rounds))
 
 
@@ -30,7 +30,7 @@ def test_continuous_priorities_make_equal_jobs_take_turns_and_queues_do_not() ->
 
 
 def test_all_jobs_obtain_equal_service_over_time() -> None:
-    """What Themis (section 6.1) has it for: its ideal of fairness, the least GPU service first."""
+    """Themis (section 6.1) has it for this, its ideal of fairness: the least GPU service first."""
     jobs = [job(1, gpus=4), job(2, gpus=2), job(3, gpus=2), job(4, gpus=1)]
     play = Play(jobs, {"n1": 4})
     play.play(Las(), 40)

@@ -1,4 +1,4 @@
-"""Which tasks an array's own %limit keeps waiting."""
+"""An array's own %limit keeps some of its tasks waiting."""
 
 from __future__ import annotations
 

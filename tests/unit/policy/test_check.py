@@ -1,4 +1,4 @@
-"""What no policy is trusted with: each nonsense in a plan is named, and the plan that changes nothing is sound."""
+"""No policy is trusted: each nonsense in a plan is named, and the plan that changes nothing is sound."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def ran_and_ended(
     machines: Machines | None = None,
     rates: Throughputs | None = None,
 ) -> tuple[float, float]:
-    """How long the last of these jobs ran, and when it ended."""
+    """The run time of the last of these jobs, and its end."""
     result = simulated(
         [*jobs], "fifo", machines=machines or uniform(8, 4), settings={"placement": placement}, throughputs=rates,
         listen=Witness(), wants=Witness.wants,
@@ -314,7 +314,7 @@ class Shown(Commands):
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
     ) -> CommandResult:
-        """As scontrol prints it."""
+        """The text that scontrol prints."""
         assert argv == ("scontrol", "-o")
         said = ""
         for line in (stdin or "").splitlines():

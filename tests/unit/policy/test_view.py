@@ -1,4 +1,4 @@
-"""What a view tells beyond jobs and accounts: quotas, ends of leases, ended jobs, modes."""
+"""A view tells more than jobs and accounts: quotas, ends of leases, ended jobs, modes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Remembers:
     modes: set[int] = field(default_factory=set)
 
     def plan(self, view: View) -> Plan:
-        """With its history in the memory."""
+        """A plan with its history in the memory."""
         history = JobHistory.of(view)
         self.past.append(history)
         self.modes.update(view.told.mode.tolist())

@@ -1,4 +1,4 @@
-"""What a policy's author is told when something is wrong: one line, with the file and the line of his own code."""
+"""A policy's author is told what is wrong in one line, with the file and the line of his own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever is asked to give GPUs back is asked for somebody, and goes on where nobody needs them any more."""
+"""A job that is asked to give GPUs back is asked for somebody, and goes on where nobody needs them any more."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def until_over(bench: TickBench) -> float:
 
 
 def events(done: TickDone, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    """Of one tick."""
+    """The events of one tick."""
     assert done.record is not None
     return [(event.key, dict(event.detail)) for event in done.record.events if event.kind == kind]
 

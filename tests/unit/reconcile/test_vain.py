@@ -34,7 +34,7 @@ def see(bench: TickBench, *jobs: JobSpec, after: float = 10.0, **others: int) ->
 
 
 def promises(done: TickDone) -> list[tuple[str, int, str]]:
-    """Those that were made or taken back in this look, with the reason."""
+    """The promises that were made or taken back in this look, with the reason."""
     assert done.record is not None
     told = [event for event in done.record.events if event.kind in ("granted", "takenback")]
     return [(event.kind, event.key, event.detail.get("why", "")) for event in told]

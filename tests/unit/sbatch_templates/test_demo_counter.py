@@ -34,7 +34,7 @@ def counter(*more: str) -> str:
 
 
 def result(run: Run) -> dict[str, Any]:
-    """What the demonstration wrote."""
+    """The result that the demonstration wrote."""
     document: dict[str, Any] = json.loads((run.folder / "out" / "result.json").read_text())
     return document
 

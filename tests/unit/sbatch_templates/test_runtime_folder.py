@@ -31,7 +31,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 def heard(run: Run, restarts: int = 0) -> int:
-    """What the controller reads of it."""
+    """The answer as the controller reads it."""
     return read_acknowledgement(Asked("root", str(run.folder), "7", restarts, time.time() - 20, time.time()))
 
 
@@ -64,7 +64,7 @@ def test_answers_are_for_all_to_read_and_for_nobody_else_to_write(start: Callabl
 def test_a_message_is_closed_to_others_from_its_first_byte_on(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
-    """Who has opened a file for writing goes on writing when its mode is changed."""
+    """A process that has opened a file for writing goes on writing when its mode is changed."""
     real, noted = shutil.which("chmod"), tmp_path / "modes"
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin" / "chmod"

@@ -33,7 +33,7 @@ HURRY = (
 
 
 def run(folder: Path, reports: str, comment: str, sleep: float = 1.5) -> list[str]:
-    """What scontrol was told in the life of a job that reports three steps."""
+    """The words that scontrol was told in the life of a job that reports three steps."""
     bin_dir = folder / "bin"
     bin_dir.mkdir()
     for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):

@@ -1,4 +1,4 @@
-"""What a job's own output says of its leases."""
+"""A job's own output tells of its leases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def said(run: Run) -> list[str]:
 
 
 def published(folder: Path, *whom: dict[str, str], restart: int = 0, when: float = 0.0) -> None:
-    """What the controller publishes of the job that it has just asked."""
+    """The controller's publication of the job that it has just asked."""
     request = {"time": when or time.time(), "why": "its lease is over", "for": whom}
     document = {"v": 1, "restart": restart, "lease_end": 1234.5, "asked": request}
     (folder / "7.json").write_text(json.dumps(document))

@@ -15,7 +15,7 @@ LONG = Rounds(lease=600.0, aligned=False)
 
 
 def starts(jobs: list[Arrival], hitches: Hitches, gpus: int = 2) -> list[float]:
-    """When each job first started, watched by a witness; a job that has saved waits for a minute."""
+    """The first start of each job, watched by a witness; a job that has saved waits for a minute."""
     case = Case(Scenario(trace(jobs), uniform(gpus, 1)), LONG, tuple(jobs), (), hitches, 60.0)
     result = play(case, "astraea", Witness(), wants=Witness.wants).result
     assert result.outcomes.completed.all()
@@ -48,7 +48,7 @@ def test_a_start_that_was_refused_or_lost_is_tried_again(hitch: Hitch, start: fl
 @pytest.mark.parametrize("hitch", list(Hitch))
 @pytest.mark.parametrize("verb", [Verb.ASK, Verb.REQUEUE])
 def test_a_stop_that_was_refused_or_lost_once_is_made_good(verb: Verb, hitch: Hitch) -> None:
-    """Whatever it was, the two share the one GPU; a refusal for good costs the one that waits two more leases."""
+    """The two share the one GPU in each case; a refusal for good costs the one that waits two more leases."""
     jobs = [arrival(0, seconds=2500), arrival(10, seconds=300, tenant="b")]
     _, second = starts(jobs, Hitches({(verb, 0): hitch}), gpus=1)
     assert second == pytest.approx(1800.0 if hitch is Hitch.NEVER else 600.0, abs=60.0)

@@ -44,7 +44,7 @@ PLAIN = (
 
 @pytest.fixture
 def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many looks each pass over the ledger took in."""
+    """The number of looks that each pass over the ledger took in."""
     passes: list[int] = []
 
     def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, Happened]:
@@ -75,7 +75,7 @@ class Played:
 
     @property
     def events(self) -> list[list[Event]]:
-        """What each look was the first to show of jobs."""
+        """The events of jobs that each look was the first to show."""
         self.batches.tell_all()
         return self._events
 

@@ -23,7 +23,7 @@ NOW = 10_000
 
 
 def jobs(*rows: dict[str, str], now: int = NOW) -> Jobs:
-    """Of a past that has some."""
+    """The jobs of a past that has some."""
     found = jobs_of(past(rows), BEGAN + now)
     assert found is not None
     return found

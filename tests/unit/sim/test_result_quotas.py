@@ -1,4 +1,4 @@
-"""What a policy is told of quotas in a simulation, and what its result measures, are the same."""
+"""Quotas that a policy is told of in a simulation, and those that its result measures, are the same."""
 
 from __future__ import annotations
 

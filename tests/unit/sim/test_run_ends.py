@@ -1,4 +1,4 @@
-"""Where a simulation ends, what cannot run in it, and what its looks count."""
+"""A simulation has an end, jobs that cannot run in it, and looks that count."""
 
 from __future__ import annotations
 

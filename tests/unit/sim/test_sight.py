@@ -1,4 +1,4 @@
-"""What was seen of a virtual cluster is a value: nothing that happens later shows in it."""
+"""A look at a virtual cluster is a value: nothing that happens later shows in it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ class Both:
         self.latest, self.ticks, self.wants = disk.latest, disk.ticks, disk.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
-        """Keep it twice."""
         self.seen.append(tick.snapshot)
         self.disk.append(tick, standing)
 

@@ -1,4 +1,4 @@
-"""Whatever holds GPUs of managed nodes is charged to its tenant from the first look on, managed or not."""
+"""Everything that holds GPUs of managed nodes is charged to its tenant from the first look on, managed or not."""
 
 from __future__ import annotations
 

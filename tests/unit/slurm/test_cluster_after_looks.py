@@ -1,4 +1,4 @@
-"""What acts know from the looks before them: lifted holds, strays, slurmctld's start, and where answers lie."""
+"""Acts know from the looks before them of lifted holds, strays, slurmctld's start, and where answers lie."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ class Asked(Booted):
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
     ) -> CommandResult:
-        """The fake's own."""
         self.asked = [*getattr(self, "asked", []), " ".join(argv)]
         return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
 
@@ -89,7 +88,6 @@ class Scene:
         return self.world.records[self.job]
 
     def look(self) -> Snapshot:
-        """At everything."""
         seen = self.cluster.observe({})
         assert isinstance(seen, Snapshot), seen
         return seen
@@ -125,7 +123,7 @@ def test_a_look_says_what_is_to_be_freed() -> None:
 def test_the_dead_man_waits_for_a_journal_that_an_admins_shell_has_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the stamps alone it would not know of gates that were set later."""
+    """The stamps alone would not tell it of gates that were set later."""
     noted = Mark(pack(7), 7, False, START, 0, GATE, False, START)
     with open_journal(tmp_path / "journal.db") as journal:
         journal.set_marks([noted])

@@ -1,4 +1,4 @@
-"""What reaches a snapshot out of Slurm's answers: the living row of a job, weights, reservations to come."""
+"""Slurm's answers reach a snapshot: the living row of a job, weights, reservations to come."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TERM = 300.0
 
 
 class Reserving(FakeCommands):
-    """With reservations that are to come."""
+    """A Slurm with reservations that are to come."""
 
     reservations = ""
 
@@ -40,12 +40,10 @@ class Reserving(FakeCommands):
 
 @pytest.fixture
 def world() -> World:
-    """Two nodes."""
     return World(PushedClock(), {"n1": 4, "n2": 4})
 
 
 def seen(world: World, weights: dict[str, float] | None = None, reservations: str = "") -> Snapshot:
-    """One look."""
     tree = {"lease": {"term": TERM, "interval": 10}, "tenants": {"weights": weights or {}}}
     commands = Reserving(world)
     commands.reservations = reservations

@@ -1,4 +1,4 @@
-"""Whose a waiting job's hold, begin time and node list are: looks, strays and fail-open answer alike."""
+"""A waiting job's hold, begin time and node list are ours or not: looks, strays and fail-open answer alike."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ class Scene:
         self.commands = FakeCommands(self.world)
 
     def state(self) -> tuple[str, float, tuple[str, ...]]:
-        """What may be ours."""
+        """The state that may be ours."""
         return self.record.held, self.record.eligible, self.record.wanted
 
     def keepers(self, queue: Queue, details: JobDetails) -> Keepers:
-        """What tells whose its gate is."""
+        """The facts that tell whose its gate is."""
         marks = Marks(MarksInHand(self.marks))
         return Keepers(queue, details, marks, self.world.clock.now(), 121.0, 0.0)
 
@@ -189,7 +189,7 @@ def test_a_job_of_ours_that_is_completing_is_waited_for() -> None:
 
 
 def look_at(scene: Scene) -> Snapshot:
-    """What a daemon sees."""
+    """A look of a daemon."""
     config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
     marks, now = MarksInHand(scene.marks), scene.world.clock.now
     seen = SlurmCluster(scene.commands, config.cluster, now, marks, NoIntents()).observe({})

@@ -1,4 +1,4 @@
-"""What is ours on a job that is not managed, and that Slurm refuses to take away."""
+"""Marks of ours on a job that is not managed, and that Slurm refuses to take away."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def act(job: int, task: int = -1) -> Action:
 def tries(
     rests: StrayRests, seconds: range, why: str = "Access/permission denied"
 ) -> tuple[list[int], list[str]]:
-    """When a stray was tried, and what was said, with a look a second that finds it each time."""
+    """The instants at which a stray was tried, and what was said, with a look a second that finds it each time."""
     tried, said = [], []
     for now in seconds:
         found = rests.without([act(7)], float(now))

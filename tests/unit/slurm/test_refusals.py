@@ -1,4 +1,4 @@
-"""What Slurm's error texts mean for one job of many."""
+"""Slurm's error texts have a meaning for one job of many."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_line_that_names_no_job_is_about_every_job() -> None:
 
 
 def answer(code: int, err: str, timed_out: bool = False) -> CommandResult:
-    """What a command said."""
+    """The result of a command."""
     return CommandResult(("scontrol",), code, "", err, 3.0, timed_out)
 
 

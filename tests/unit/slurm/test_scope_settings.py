@@ -1,4 +1,4 @@
-"""What a site says of plain jobs, and of interactive ones."""
+"""A site has settings for plain jobs, and for interactive ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def look(**scope: Any) -> Snapshot:
 
 
 def tenants(seen: Snapshot) -> str:
-    """Whose jobs are managed."""
+    """The tenants whose jobs are managed."""
     return "".join(seen.tenants.names[row] for row in seen.jobs.tenant)
 
 

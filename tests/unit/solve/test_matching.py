@@ -72,7 +72,7 @@ def test_the_lines_have_the_least_sum_of_completion_times(rows: list[list[int]],
 
 
 def _best_sum(table: Any, machines: tuple[int, int]) -> float:
-    """By trying every machine for every job; on one machine the shortest go first."""
+    """The least sum over every machine for every job; on one machine the shortest go first."""
     kinds = [kind for kind, count in enumerate(machines) for _ in range(count)]
     best = np.inf
     for where in product(range(len(kinds)), repeat=len(table)):

@@ -32,7 +32,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True)
 class Fleet:
-    """Who shares what."""
+    """The jobs and the GPUs that they share."""
 
     rate: Table
     gang: Floats

@@ -1,4 +1,4 @@
-"""What users and jobs say of the work survives the journal, and a tick that went by it is computed again."""
+"""Claims of users and jobs survive the journal, and a tick that went by them is computed again."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ from tests.support.tick_bench import BEGAN, TERMS, StubCluster, gated
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
-    """On disk."""
     with open_journal(tmp_path / "journal.db") as opened:
         yield opened
 
 
 def there_and_back(value: Any) -> Any:
-    """Through bytes."""
     encoder = Encoder()
     body, name = write(encoder.tree(value))
     kept = {column: squeeze(raw) for column, raw in encoder.blobs.items()}

@@ -1,4 +1,4 @@
-"""What is known of speeds, on disk: it comes back whole, and a damaged row costs that row."""
+"""Speeds that are known come back whole from the disk, and a damaged row costs that row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOW = 10_000.0
 
 
 def some(tenants: int, seed: int = 0) -> tuple[Known, Beliefs]:
-    """What was learned of a few classes, and what is believed of a few jobs."""
+    """The samples learned of a few classes, and the beliefs about a few jobs."""
     dice = np.random.default_rng(seed)
     classes = tuple(JobClass(f"t{number}", "name=träin") for number in range(tenants))
     count = 40 * tenants
@@ -64,7 +64,6 @@ def assert_same(one: object, other: object) -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
-    """A new one."""
     with open_journal(tmp_path / "journal.db") as made:
         yield made
 

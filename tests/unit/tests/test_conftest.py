@@ -1,4 +1,4 @@
-"""What the suite promises of itself: new examples on demand, golden files that nobody rewrites by accident."""
+"""The suite promises new examples on demand, and golden files that nobody rewrites by accident."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_draws(number):
 
 
 def drawn(folder: Path, *options: str) -> tuple[str, str]:
-    """What a property draws, and what pytest says, with this suite's settings."""
+    """The examples that a property draws, and pytest's words, with this suite's settings."""
     (folder / "numbers").unlink(missing_ok=True)
     (folder / "test_one.py").write_text(DRAWS.format(drawn=str(folder / "numbers")))
     argv = [

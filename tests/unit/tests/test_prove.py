@@ -47,7 +47,7 @@ def test_tests_that_are_named_are_a_part(words: str, some: bool) -> None:
 
 
 def _run(folder: Path, *parts: str, breaks: str = "") -> list[dict[str, Any]]:
-    """What tests of three parts note."""
+    """The notes of tests of three parts."""
     for part in parts:
         with suppress(ValueError), proved_in_part("b", "none", "{texts:,} of {parts}", part, 3) as figures:
             if part == breaks:

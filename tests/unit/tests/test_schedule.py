@@ -28,16 +28,15 @@ class Process:
         self.shutting_down = False
 
     def send_runtest_some(self, tests: list[int]) -> None:
-        """As xdist asks it."""
+        """The call by which xdist hands tests out."""
         self.sent += tests
 
     def shutdown(self) -> None:
-        """No more comes."""
         self.shutting_down = True
 
 
 class Config:
-    """What xdist's schedulers ask of pytest's."""
+    """The parts of pytest's configuration that xdist's schedulers ask for."""
 
     option = SimpleNamespace(loadscopereorder=True)
 
@@ -45,12 +44,11 @@ class Config:
         self.processes = processes
 
     def getvalue(self, name: str) -> list[str]:
-        """So many processes."""
         return {"tx": ["popen"] * self.processes}[name]
 
 
 def handed_out(tests: list[str], processes: int) -> list[list[str]]:
-    """What each process got, in its order."""
+    """The units that each process got, in its order."""
     schedule = LongestFirst(Config(processes))  # type: ignore[arg-type]
     them = [Process() for _ in range(processes)]
     for process in them:

@@ -295,7 +295,7 @@ def test_a_file_without_one_good_row_is_refused_even_then(tmp_path: Path) -> Non
 def test_jobs_are_the_same_whether_they_are_read_together_or_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
-    """What one job says may follow from its other cells, and an earlier job may have its id already."""
+    """A job's claims may follow from its other cells, and an earlier job may have its id already."""
     good = [
         f"j{row},t{row % 3},{row},{1 + row % 4},{9 + row},{'u' * (row % 2)},m{row % 5}" for row in range(120)
     ]

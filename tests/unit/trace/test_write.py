@@ -1,4 +1,4 @@
-"""What is written reads back, and no file makes the reader fail otherwise than by refusing it."""
+"""A file that is written reads back, and no file makes the reader fail otherwise than by refusing it."""
 
 from __future__ import annotations
 
