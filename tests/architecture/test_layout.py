@@ -6,11 +6,12 @@ What several test modules need lies in `tests/support/`, or beside those of a su
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tests.support.trees import named, ours, python
+from tests.support.trees import ROOT, named, ours, python
 
 UNIT = "tests/unit/"
 # Where modules lie, and the folder of `tests/unit/` in which their tests lie.
@@ -68,6 +69,17 @@ def test_a_story_is_no_module() -> None:
     assert not of_a_module(PurePosixPath("elsewhere/test_tick.py"), known)
 
 
+def suites() -> set[str]:
+    """The folders of `tests/` that hold tests."""
+    paths = (named(path).split("/") for path in python())
+    return {path[1] for path in paths if path[0] == "tests" and path[-1].startswith("test_")}
+
+
+def test_each_suite_has_a_promise() -> None:
+    promised = re.findall(r"(?m)^\| .+ \| `(\w+)/` \| ", (ROOT / "tests" / "README.md").read_text())
+    assert sorted(promised) == sorted(suites())
+
+
 def imported(path: Path) -> Iterator[list[str]]:
     """The modules of `tests` that a file imports, as words."""
     for node in ast.walk(ast.parse(path.read_text())):
@@ -79,14 +91,12 @@ def imported(path: Path) -> Iterator[list[str]]:
 
 def test_no_test_is_imported_and_no_suite_imports_another() -> None:
     """A suite is a folder of `tests/`; what lies beside the suites is for all of them."""
-    suites = {path.parent.name for path in python() if path.parent.parent.name == "tests"} - {"support"}
-    assert {"unit", "properties", "slurm"} <= suites
-    wrong = []
+    wrong, others = [], suites()
     for path in python():
         home = named(path).split("/")[1]
         for words in imported(path):
             if words[0] != "tests":
                 continue
-            if any(word.startswith("test_") for word in words) or (words[1] in suites and words[1] != home):
+            if any(word.startswith("test_") for word in words) or (words[1] in others and words[1] != home):
                 wrong.append(f"{named(path)}: {'.'.join(words)}")
     assert wrong == []
