@@ -1,4 +1,4 @@
-"""What all tests share: long proofs, new examples and new golden files only when asked for."""
+"""Shared by all tests: long proofs, new examples and new golden files only when asked for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What a run must say of itself to be run again."""
+    """A run says of itself what is needed to run it again."""
     seed = config.getoption(_SEED)
     said = [f"examples: new ones, drawn again by {_SEED}={seed}" if seed else "examples: the same each time"]
     return said + (

@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def of_some(words: list[str]) -> bool:
-    """Whether the command line names tests; without names all proofs run, and those that fail leave no row."""
+    """True where the command line names tests; without names all proofs run, and those that fail leave no row."""
     return any(
         word.startswith(("-k", "--lf", "--part")) or (ROOT / word.split("::")[0]).exists() for word in words
     )

@@ -1,4 +1,4 @@
-"""Which process of a test run gets which tests, and when: files on a real Slurm first, the longest ahead.
+"""The order in which processes of a test run get tests: files on a real Slurm first, the longest ahead.
 
 A file on a real Slurm has a lab of its own, so one process gets all of it. Such files mostly wait. The first
 process begins with what computes, and the others begin with Slurm. A process that finds nothing of its kind takes
@@ -41,17 +41,17 @@ USUAL_SECONDS = 10
 
 @functools.cache
 def needs_slurm(file: str) -> bool:
-    """Whether tests of this file wait for a real Slurm."""
+    """True where tests of this file wait for a real Slurm."""
     return ON_SLURM in (ROOT / file).read_text()
 
 
 def unit(test: str) -> str:
-    """What is handed out in one piece: a file, or one property or parser."""
+    """The piece that is handed out whole: a file, or one property or parser."""
     return test if test.startswith(BY_THEMSELVES) else test.partition("::")[0]
 
 
 def longest(units: list[str], *, computing: bool) -> str:
-    """What a process begins next, which prefers one kind."""
+    """The unit that a process begins next; it prefers one kind."""
     files = {each: each.partition("::")[0] for each in units}
     mine = [each for each in units if needs_slurm(files[each]) is not computing] or units
     return max(mine, key=lambda each: SECONDS.get(files[each], USUAL_SECONDS))

@@ -80,7 +80,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one test file."""
+    """The outcome of one test file."""
 
     file: str
     passed: int
@@ -90,7 +90,7 @@ class Row:
     whole: bool = True
 
     def line(self) -> str:
-        """As a row of the table."""
+        """The outcome as a row of the table."""
         failed = str(len(self.failed)) if self.whole else "did not end"
         return f"| {self.file} | {self.passed} | {failed} | {self.skipped} | {self.seconds:.0f} |"
 
@@ -183,7 +183,7 @@ def read_report(file: str, report: Path, seconds: float) -> Row:
 
 
 def table(rows: list[Row], root: Root) -> str:
-    """What was run on what, and what became of it, as Markdown."""
+    """The runs, their releases and their outcomes, as Markdown."""
     slurm = root.says("slurmctld", "-V").split()[-1:] or ["of unknown release"]
     known = re.search(r"[0-9]+\.[0-9]+\.[0-9]+-MariaDB|Distrib [0-9.]+", root.says("mariadbd", "--version"))
     database = known[0].removesuffix("-MariaDB").removeprefix("Distrib ") if known else "of unknown release"
@@ -225,7 +225,7 @@ def _releases(head: str) -> str:
 
 
 def _file(line: str) -> str:
-    """Which test file a line of a table speaks of."""
+    """The test file of which a line of a table speaks."""
     found = re.search(r"^(?:\| |\* failed: .* of )(tests/[\w/.]+)", line)
     return found[1] if found else ""
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints, ranks, take_or
-from slurm_fair.policy.settings import Within
+from slurm_fair.policy import Bools, Ints, Within, ranks, take_or
 from slurm_fair.solve import Table, first_in_line
 from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of

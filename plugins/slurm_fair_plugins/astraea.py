@@ -10,42 +10,40 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, among, any_of, ranks
-from slurm_fair.model.once import once
-from slurm_fair.policy.decided import Decided
-from slurm_fair.policy.draft import (
-    BLOCKED_REASONS,
-    LOSES_WORK,
-    OTHERS_FIRST,
-    UNUSABLE_NODES,
-    Draft,
-    Saying,
-    placed,
-)
-from slurm_fair.policy.orders.array_limits import over_array_limit
-from slurm_fair.policy.orders.two_phase import (
-    Accounts,
+from slurm_fair.model.columns import among
+from slurm_fair.policy import (
     Balances,
-    by_tenant,
-    decided_by,
-    expected_winners,
-    fits_first_leases,
-    merged,
-)
-from slurm_fair.policy.orders.walk import (
+    Bools,
     Candidates,
+    Decided,
+    Draft,
+    Floats,
+    Ints,
+    PlacerName,
+    Pools,
+    Shapes,
+    Sites,
+    View,
     Walk,
-    contest_of,
-    may_place,
-    placed_alone,
-    with_due_gangs_first,
+    Within,
+    absent,
+    all_of,
+    any_of,
+    by_tenant,
+    check_settings,
+    expected_winners,
+    merged,
+    once,
+    only_renews,
+    over_array_limit,
+    placed,
+    placer,
+    ranks,
 )
-from slurm_fair.policy.packing.gang import Pools, Sites
-from slurm_fair.policy.packing.placement import placer, spreads
-from slurm_fair.policy.packing.shapes import Shapes
-from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.settings import PlacerName, Within, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, OTHERS_FIRST, UNUSABLE_NODES, Saying
+from slurm_fair.policy.orders.two_phase import Accounts, decided_by, fits_first_leases
+from slurm_fair.policy.orders.walk import contest_of, may_place, placed_alone, with_due_gangs_first
+from slurm_fair.policy.packing.placement import spreads
 
 OWED_MOST = "it is among those owed most"
 EARLY = "it never ran, and with it the first leases of its tenant stay within its quota"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, absent, ranks
-from slurm_fair.policy import Pools, View, sizes_of, speed_in
+from slurm_fair.model.columns import Columns
+from slurm_fair.policy import Bools, Floats, Ints, Pools, View, absent, ranks, sizes_of, speed_in
 
 
 @dataclass(frozen=True, slots=True)

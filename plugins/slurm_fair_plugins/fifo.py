@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.policy.decided import Order, age
-from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
-from slurm_fair.policy.quiet import with_again
-from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    YEARS,
+    Order,
+    PlacerName,
+    View,
+    Within,
+    Words,
+    age,
+    check_settings,
+    oldest_first,
+    ordered,
+    with_again,
+)
 
 WORDS = Words(granted="it came first", waits="others came before it")
 CHOSEN = "chosen"  # in memory: when jobs were last chosen, and which jobs there were

@@ -9,14 +9,20 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.orders.ordered import Words, ordered
-from slurm_fair.policy.packing.gang import Gang, Sites
-from slurm_fair.policy.packing.placement import consolidated
-from slurm_fair.policy.packing.room import Room
-from slurm_fair.policy.settings import Within, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    Bools,
+    Gang,
+    Ints,
+    Order,
+    Room,
+    Sites,
+    View,
+    Within,
+    Words,
+    check_settings,
+    consolidated,
+    ordered,
+)
 
 WORDS = Words(
     granted="it has waited longest since it last ran",

@@ -9,12 +9,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Floats, any_of
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.memory import job_numbers, keep_job_numbers
-from slurm_fair.policy.orders.ordered import Words, contenders, ordered
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Order,
+    View,
+    Words,
+    alike,
+    any_of,
+    contenders,
+    job_numbers,
+    keep_job_numbers,
+    ordered,
+)
 from slurm_fair.solve import Table
 from slurm_fair_plugins.rounds import Crowd, InRounds
 

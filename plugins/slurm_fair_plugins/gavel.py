@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats
+from slurm_fair.policy import Floats
 from slurm_fair.solve import Table, finish_time, max_min, max_sum
 from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of

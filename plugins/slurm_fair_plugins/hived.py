@@ -8,16 +8,23 @@ from typing import ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Ints, find
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.orders.apportion import whole_parts
-from slurm_fair.policy.orders.array_limits import over_array_limit
-from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
-from slurm_fair.policy.packing.gang import Gang, Sites
-from slurm_fair.policy.packing.placement import consolidated
-from slurm_fair.policy.packing.room import Room
-from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    Bools,
+    Gang,
+    Ints,
+    Order,
+    Room,
+    Sites,
+    View,
+    Words,
+    consolidated,
+    find,
+    oldest_first,
+    only_renews,
+    ordered,
+    over_array_limit,
+    whole_parts,
+)
 
 WORDS = Words(
     granted="its virtual cluster has a cell for it, or an idle one is lent to it",

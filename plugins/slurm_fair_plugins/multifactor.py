@@ -10,15 +10,23 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import faded_parts
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.model.columns import Floats, Ints, take_or
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.memory import keep_tenant_numbers, tenant_numbers
+from slurm_fair.policy import (
+    YEARS,
+    Floats,
+    Ints,
+    Order,
+    PlacerName,
+    View,
+    Within,
+    Words,
+    alike,
+    check_settings,
+    keep_tenant_numbers,
+    placer,
+    take_or,
+    tenant_numbers,
+)
 from slurm_fair.policy.orders.backfill import Depth, backfilled
-from slurm_fair.policy.orders.ordered import Words
-from slurm_fair.policy.packing.placement import placer
-from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
-from slurm_fair.policy.view import View
 
 DAY = 86400.0
 USAGE = "usage"

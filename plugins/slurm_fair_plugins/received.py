@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, find, ranks, take_or
-from slurm_fair.model.once import once
-from slurm_fair.policy import Pools, Shapes, View
+from slurm_fair.policy import Bools, Floats, Ints, Pools, Shapes, View, absent, find, once, ranks, take_or
 from slurm_fair.solve import Table
 
 UNKNOWN_SECONDS = 3600.0  # remaining time where nobody's is known

@@ -14,14 +14,27 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from slurm_fair.model import Plan, Snapshot
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
-from slurm_fair.model.once import once
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.orders.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
-from slurm_fair.policy.quiet import with_again
-from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    YEARS,
+    Bools,
+    Floats,
+    Ints,
+    Order,
+    PlacerName,
+    View,
+    Within,
+    Words,
+    alike,
+    all_of,
+    any_of,
+    check_settings,
+    contenders,
+    oldest_first,
+    once,
+    ordered,
+    with_again,
+)
+from slurm_fair.policy.orders.ordered import ANY_TYPE
 from slurm_fair.solve import LIMIT_SECONDS, Table
 from slurm_fair_plugins.received import Crowd, KeptShares, Received, ServiceClock, SharesPast
 

@@ -8,14 +8,21 @@ from typing import ClassVar
 import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.model.columns import Floats, Ints, any_of
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.orders.ordered import Words, contenders, ordered
-from slurm_fair.policy.quiet import only_renews
+from slurm_fair.policy import (
+    Floats,
+    Ints,
+    Order,
+    PlacerName,
+    View,
+    Words,
+    alike,
+    any_of,
+    check_settings,
+    contenders,
+    only_renews,
+    ordered,
+)
 from slurm_fair.policy.remaining import attained
-from slurm_fair.policy.settings import PlacerName, check_settings
-from slurm_fair.policy.view import View
 
 WORDS = Words(
     granted="it is among the shortest",

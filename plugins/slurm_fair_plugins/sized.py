@@ -9,10 +9,18 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan, Snapshot
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy import View, Within, Words, over_array_limit
-from slurm_fair.policy.orders.offer import Offer, only_one_shape
-from slurm_fair.policy.packing.gang import Sites
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Ints,
+    Offer,
+    Sites,
+    View,
+    Within,
+    Words,
+    only_one_shape,
+    over_array_limit,
+)
 from slurm_fair.solve.capacity import CapacityProblem, within_capacity
 from slurm_fair.solve.linear import Effort
 from slurm_fair_plugins.configurations import (

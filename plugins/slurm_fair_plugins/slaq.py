@@ -8,13 +8,19 @@ from typing import ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.orders.ordered import Words, contenders, ordered
-from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.settings import PlacerName, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    Floats,
+    Ints,
+    Order,
+    PlacerName,
+    View,
+    Words,
+    alike,
+    check_settings,
+    contenders,
+    only_renews,
+    ordered,
+)
 
 EPOCHS = 100.0  # of a job that does not tell: a hundredth of its work is an epoch
 

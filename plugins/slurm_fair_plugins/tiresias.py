@@ -9,14 +9,24 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy import alike
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.memory import job_columns, keep_job_numbers
-from slurm_fair.policy.orders.ordered import Words, contenders, ordered
-from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.settings import PlacerName, Rising, Within, check_settings
-from slurm_fair.policy.view import View
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Ints,
+    Order,
+    PlacerName,
+    Rising,
+    View,
+    Within,
+    Words,
+    alike,
+    check_settings,
+    contenders,
+    job_columns,
+    keep_job_numbers,
+    only_renews,
+    ordered,
+)
 
 WORDS = Words(
     granted="it is among those that had least GPU time",

@@ -8,14 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.model.columns import Ints
-from slurm_fair.policy.decided import Order, age
-from slurm_fair.policy.orders.apportion import whole_parts
-from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy import (
+    Ints,
+    Order,
+    PlacerName,
+    View,
+    Words,
+    age,
+    check_settings,
+    oldest_first,
+    ordered,
+    over_array_limit,
+    whole_parts,
+)
 from slurm_fair.policy.orders.in_line import in_line
-from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
-from slurm_fair.policy.settings import PlacerName, check_settings
-from slurm_fair.policy.view import View
 
 WORDS = Words(granted="it is next in its tenant's quota", waits="its tenant's quota is used up")
 

@@ -3,9 +3,10 @@
 What stands in `__all__` is what policies outside this package may use: docs/policy-guide.md.
 """
 
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, ranks, take_or
+from slurm_fair.model.once import once
 from slurm_fair.policy.ahead import LeaseEnds
-from slurm_fair.policy.decided import Order
+from slurm_fair.policy.decided import Decided, Order, age
 from slurm_fair.policy.draft import Draft, placed
 from slurm_fair.policy.history import Ended, JobHistory, Lately, ended_now
 from slurm_fair.policy.memory import (
@@ -16,7 +17,9 @@ from slurm_fair.policy.memory import (
     tenant_numbers,
 )
 from slurm_fair.policy.orders.alike import alike
+from slurm_fair.policy.orders.apportion import whole_parts
 from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.offer import Offer, only_one_shape
 from slurm_fair.policy.orders.ordered import OrderOptions, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.orders.two_phase import Balances, by_tenant, expected_winners, merged
 from slurm_fair.policy.orders.walk import Candidates, Walk
@@ -28,16 +31,18 @@ from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import only_renews, with_again
 from slurm_fair.policy.registry import load, names
-from slurm_fair.policy.settings import OneOf, PlacerName, Rising, Within, check_settings
+from slurm_fair.policy.settings import YEARS, OneOf, PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.speed import sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
 
 __all__ = [
+    "YEARS",
     "Balances",
     "Bools",
     "Candidates",
     "Codes",
     "Contest",
+    "Decided",
     "Draft",
     "Ended",
     "Floats",
@@ -47,6 +52,7 @@ __all__ = [
     "Lately",
     "LeaseEnds",
     "Loss",
+    "Offer",
     "OneOf",
     "Order",
     "OrderOptions",
@@ -62,7 +68,11 @@ __all__ = [
     "Walk",
     "Within",
     "Words",
+    "absent",
+    "age",
     "alike",
+    "all_of",
+    "any_of",
     "by_tenant",
     "check_settings",
     "consolidated",
@@ -78,15 +88,20 @@ __all__ = [
     "merged",
     "names",
     "oldest_first",
+    "once",
+    "only_one_shape",
     "only_renews",
     "ordered",
     "over_array_limit",
     "placed",
     "placer",
+    "ranks",
     "relaxed",
     "sizes_of",
     "speed_in",
+    "take_or",
     "tenant_numbers",
     "usual_gpus",
+    "whole_parts",
     "with_again",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 PAGE = ROOT / "docs" / "hardening.md"
 ROWS = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.trees import named, python
+from tests.support.trees import named, python
 
 PURE = tuple(
     f"slurm_fair/{name}/" for name in ("model", "ledger", "solve", "policy", "reconcile", "throughput")

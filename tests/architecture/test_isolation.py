@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 STARTS = [
     path

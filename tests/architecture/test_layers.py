@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts of setup.cfg, and what they cannot say."""
+"""Contracts of setup.cfg on who may import whom, and what they cannot say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import ROOT, named, python
+import slurm_fair.policy
+from tests.support.trees import ROOT, named, python
 
 # One function in each of these runs outside commands; nobody else does.
 RUNS_COMMANDS = re.compile(r"shell\s*=\s*True|os\.system\(|os\.popen\(")
@@ -52,3 +53,25 @@ def test_no_outside_command_goes_through_a_shell() -> None:
 def test_a_module_is_a_noun_or_a_verb_of_the_domain() -> None:
     empty = re.compile(r"(utils?|helpers?|managers?|misc|common)")
     assert [named(path) for path in python() if empty.fullmatch(path.stem)] == []
+
+
+def inner_names() -> dict[str, set[str]]:
+    """Our plugins by the names that they import from modules within `slurm_fair.policy`."""
+    found: dict[str, set[str]] = {}
+    for path in python():
+        if not named(path).startswith("plugins/slurm_fair_plugins/"):
+            continue
+        plugin = path.relative_to(ROOT / "plugins" / "slurm_fair_plugins").parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slurm_fair.policy."):
+                for name in node.names:
+                    found.setdefault(name.name, set()).add(plugin)
+    return found
+
+
+def test_what_several_plugins_need_comes_through_the_door_for_everybody() -> None:
+    inner = inner_names()
+    assert inner
+    assert set(inner) & set(slurm_fair.policy.__all__) == set(), "import it from slurm_fair.policy"
+    shared = {name for name, plugins in inner.items() if len(plugins) > 1}
+    assert shared == set(), "export it from slurm_fair.policy"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 # Everybody runs these. `Path.exists` raises for a place in a closed folder; `os.path.exists` says no.
 RUN_BY_EVERYBODY = [

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.architecture.trees import named, python
+from tests.support.trees import named, python
 
 PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
 MOST_FILE_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 500, 60, 9
@@ -67,7 +67,7 @@ def test_no_function_is_longer_than_can_be_seen_at_once() -> None:
 
 
 def test_functions_take_few_parameters() -> None:
-    """What would take more is a value of its own: options, a case, a turn."""
+    """A function that would take more is given a value of its own: options, a case, a turn."""
     counts = {name: parameters(function) for name, function in functions() if name.startswith(PRODUCT)}
     assert at(0.9, list(counts.values())) <= 4
     assert [name for name, count in counts.items() if count > MOST_PARAMETERS] == []

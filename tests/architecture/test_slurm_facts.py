@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import ROOT, named, ours
+from tests.support.trees import ROOT, named, ours
 
 PAGE = ROOT / "docs" / "slurm-facts.md"
 _ROW = re.compile(r"^\| (?P<name>[a-z-]*[a-z]) \| (?P<fact>.+?\.) \| (?P<on>.+?) \| (?P<by>`.+`) \|$", re.M)

@@ -1,4 +1,4 @@
-"""Whatever people can choose is told where they look for it."""
+"""Everything that people can choose is told where they look for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.cli.main import cli
 from slurm_fair.policy import load, names
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 DOCS = ROOT / "docs"
 # The pages of each command that takes many options: what two commands take alike is told once.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from slurm_fair.model import EventKind
-from tests.architecture.trees import ROOT, named, python
+from tests.support.trees import ROOT, named, python
 
 PAGE = ROOT / "docs" / "vocabulary.md"
 _ROW = re.compile(
@@ -34,7 +34,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def classes() -> Counter[str]:
-    """How often each public class name is given."""
+    """The number of classes of each public name."""
     found: Counter[str] = Counter()
     for path in product():
         body = parsed(path).body
@@ -227,7 +227,7 @@ _WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
 
 
 def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
-    """Of a board's rows `board_row.py` asks; nobody else writes its words. Templates know our enums no more."""
+    """`board_row.py` alone writes and asks for the words of a board's rows. Templates know our enums no more."""
     bare = []
     for path in product():
         if named(path).startswith("sbatch_templates/"):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.architecture.trees import ROOT
+from tests.support.trees import ROOT
 
 _PAGE = (ROOT / "docs" / "architecture.md").read_text()
 _SECTION = _PAGE.partition("## Where is ...")[2].partition("\n## ")[0]

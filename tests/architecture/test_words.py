@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.trees import named, ours, python
+from tests.support.trees import named, ours, python
 
 HERE = Path(__file__)
 TEXT = {
@@ -44,7 +44,7 @@ def lines(path: Path) -> list[str]:
 
 
 def found(pattern: re.Pattern[str], paths: tuple[Path, ...]) -> list[str]:
-    """Where a pattern occurs."""
+    """The places at which a pattern occurs."""
     return [
         f"{named(path)}:{number}: {line.strip()[:80]}"
         for path in paths

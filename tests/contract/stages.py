@@ -49,7 +49,7 @@ while sleep 0.05; do [ ! -e end.$name ] || exit 0; done
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How a job is to be submitted."""
+    """The options with which a job is submitted."""
 
     gpus: int = 2
     nodes: int = 1
@@ -75,7 +75,7 @@ USUAL = Job()
 
 
 class Stage(Protocol):
-    """What a sentence of the contract may do to a cluster beside the port itself."""
+    """The acts on a cluster that a sentence of the contract has beside the port itself."""
 
     gate: str  # that jobs are submitted with
     shut_by: str  # what a closed job is kept back by
@@ -116,11 +116,9 @@ class RealStage:
         self._script.write_text(SCRIPT)
 
     def now(self) -> float:
-        """The machine's time."""
         return time.time()
 
     def wait(self, seconds: float) -> None:
-        """Sleep."""
         time.sleep(seconds)
 
     def submit(self, job: Job) -> str:
@@ -150,7 +148,6 @@ class RealStage:
         (self.lab.folder / "work" / f"end.{label}").touch()
 
     def cancel(self, label: str) -> None:
-        """scancel."""
         self.lab.run("scancel", label)
 
     def hold(self, label: str, by_admin: bool) -> None:
@@ -158,11 +155,9 @@ class RealStage:
         self.lab.run("scontrol", "hold" if by_admin else "uhold", label)
 
     def release(self, label: str) -> None:
-        """scontrol release."""
         self.lab.run("scontrol", "release", label)
 
     def move_begin(self, label: str, instant: float) -> None:
-        """scontrol update StartTime."""
         self.lab.run("scontrol", "update", f"jobid={label}", f"starttime=uts{int(instant)}")
 
     def drain(self, node: str, back: bool) -> None:
@@ -183,7 +178,7 @@ class RealStage:
         return rows.split("\n")[0].rstrip("|")
 
     def priority(self, label: str) -> int:
-        """0 = held."""
+        """A priority of 0 holds it."""
         return int(self._squeue(label, "PriorityLong"))
 
     def wanted_nodes(self, label: str) -> str:
@@ -191,7 +186,7 @@ class RealStage:
         return self._squeue(label, "ReqNodes")
 
     def marks(self) -> list[Mark]:
-        """What the adapter remembers to have imposed."""
+        """The marks that the adapter remembers to have set."""
         return list(self.journal.marks())
 
     def clear(self) -> None:
@@ -215,7 +210,6 @@ class FakeStage:
         self.cluster: Cluster = FakeCluster(self.commands, self.config, self.journal)
 
     def now(self) -> float:
-        """Virtual time."""
         return self.world.clock.now()
 
     def wait(self, seconds: float) -> None:
@@ -224,7 +218,7 @@ class FakeStage:
         self.world.catch_up()
 
     def submit(self, job: Job) -> str:
-        """As the templates do; an open job of the other partition just takes GPUs of the node that is shared."""
+        """A job as the templates submit it; an open one of the other partition takes GPUs of the shared node."""
         if job.partition == "other" and not job.gated:
             self.world.take("n3", job.gpus)
             return ""
@@ -253,7 +247,6 @@ class FakeStage:
         self.world.finish(*_ids(label))
 
     def cancel(self, label: str) -> None:
-        """scancel."""
         self.world.cancel(*_ids(label))
 
     def hold(self, label: str, by_admin: bool) -> None:
@@ -261,11 +254,9 @@ class FakeStage:
         self.world.hold(*_ids(label), by=ADMIN if by_admin else USER)
 
     def release(self, label: str) -> None:
-        """scontrol release."""
         self.world.release(*_ids(label))
 
     def move_begin(self, label: str, instant: float) -> None:
-        """scontrol update StartTime."""
         self.world.move_begin(_ids(label)[0], instant, _ids(label)[1])
 
     def drain(self, node: str, back: bool) -> None:
@@ -277,7 +268,7 @@ class FakeStage:
         self.commands.trouble.dead = dead
 
     def priority(self, label: str) -> int:
-        """0 = held."""
+        """A priority of 0 holds it."""
         return 0 if self.world.record(*_ids(label)).held else 1
 
     def wanted_nodes(self, label: str) -> str:
@@ -285,7 +276,7 @@ class FakeStage:
         return ",".join(self.world.record(*_ids(label)).wanted)
 
     def marks(self) -> list[Mark]:
-        """What the adapter remembers to have imposed."""
+        """The marks that the adapter remembers to have set."""
         return list(self.journal.marks())
 
     def clear(self) -> None:
@@ -315,7 +306,7 @@ def row_of(snapshot: Snapshot, label: str) -> int:
 
 
 def state(stage: Stage, label: str) -> JobState:
-    """What a job does now."""
+    """The state of a job now."""
     snapshot = look(stage)
     return JobState(int(snapshot.jobs.state[row_of(snapshot, label)]))
 
@@ -350,7 +341,6 @@ def act(stage: Stage, verb: Verb, label: str, **more: object) -> Outcome:
 
 
 def do(stage: Stage, what: Action) -> Outcome:
-    """Do it."""
     (outcome,) = stage.cluster.actuate([what])
     assert outcome.action == what
     return outcome
@@ -364,7 +354,7 @@ def sites_of(stage: Stage, label: str) -> dict[str, int]:
 
 
 def nodes_of(stage: Stage, label: str) -> set[str]:
-    """Where a job holds GPUs."""
+    """The nodes on which a job holds GPUs."""
     return set(sites_of(stage, label))
 
 

@@ -38,7 +38,7 @@ TERM = from_tree({}, "contract").lease.term
 
 
 class Around(Protocol):
-    """What users and admins do beside submitting jobs."""
+    """The acts of users and admins beside submitting jobs."""
 
     def depend(self, label: str, on: str) -> None: ...
     def exclude(self, label: str, nodes: tuple[str, ...]) -> None: ...
@@ -50,7 +50,7 @@ class Around(Protocol):
 
 
 class RealAround:
-    """By Slurm's commands."""
+    """These acts by Slurm's commands."""
 
     def __init__(self, stage: RealStage) -> None:
         self._stage, self._run = stage, stage.lab.run
@@ -70,7 +70,7 @@ class RealAround:
         return self._run("squeue", "-h", "-n", "interactive", "-o", "%A").stdout.strip()
 
     def reserve(self, node: str, starts_in: float) -> None:
-        """For ten minutes."""
+        """A reservation for ten minutes."""
         self._run(
             "scontrol", "create", "reservation", "reservationname=contract", f"starttime=now+{starts_in:.0f}",
             "duration=10", f"nodes={node}", "users=root",
@@ -123,7 +123,7 @@ class FakeAround:
         return label
 
     def reserve(self, node: str, starts_in: float) -> None:
-        """For ten minutes."""
+        """A reservation for ten minutes."""
         start = self._stage.now() + starts_in
         self._world.reserved[node] = (start, start + 600)
 
@@ -132,7 +132,7 @@ class FakeAround:
         self._world.reserved.clear()
 
     def share(self, shares: Mapping[str, int]) -> None:
-        """As sacctmgr sets them."""
+        """The shares that sacctmgr sets."""
         self._world.weights = {account: float(count) for account, count in shares.items()}
 
     def anew(self, weights: Mapping[str, float]) -> None:
@@ -143,7 +143,7 @@ class FakeAround:
 
 
 def around(stage: Stage) -> Around:
-    """Of the fake or of a real Slurm."""
+    """The surroundings of the fake or of a real Slurm."""
     if isinstance(stage, RealStage):
         return RealAround(stage)
     assert isinstance(stage, FakeStage)
@@ -244,7 +244,7 @@ def a_weight_of_the_configuration_takes_the_place_of_the_tenants_shares(stage: S
 
 
 def weights_with(stage: Stage, shares: Mapping[str, int], given: Mapping[str, float]) -> dict[str, float]:
-    """What tenants weigh with these shares in Slurm and these weights in the configuration."""
+    """Weights of tenants with these shares in Slurm and these weights in the configuration."""
     around(stage).share(shares)
     around(stage).anew(given)
     try:

@@ -1,4 +1,4 @@
-"""What every Cluster promises, held up to the fake, the virtual cluster and a real Slurm under both gates.
+"""The promises of every Cluster, held up to the fake, the virtual cluster and a real Slurm under both gates.
 
 This is what makes the first two trustworthy: where one of them differs from Slurm, it is wrong.
 """

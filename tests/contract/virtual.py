@@ -31,7 +31,6 @@ class VirtualStage:
         self.cluster: Cluster = self._veil
 
     def now(self) -> float:
-        """Virtual time."""
         return self._clock.now()
 
     def wait(self, seconds: float) -> None:
@@ -39,7 +38,7 @@ class VirtualStage:
         self._clock.sleep_until(self.now() + seconds)
 
     def submit(self, job: Job) -> str:
-        """As the templates do; a job without our stamp neither answers nor is gated."""
+        """A job as the templates submit it; one without our stamp neither answers nor is gated."""
         if job.partition == "other":
             self._virtual.by_hand.lend("n3", job.gpus)
             return ""
@@ -105,7 +104,7 @@ class VirtualStage:
         return ",".join(names[node] for node in self._virtual.life.pinned.get(self._row(label), ()))
 
     def marks(self) -> list[Mark]:
-        """What lies on waiting jobs: the cluster is its own memory of it."""
+        """The marks on waiting jobs: the cluster is its own memory of them."""
         jobs = self._virtual.jobs
         waiting = jobs.state[: jobs.count] == JobState.WAITING
         marked = waiting & (jobs.gated[: jobs.count] | jobs.pinned[: jobs.count])

@@ -26,7 +26,7 @@ GATES = ("begin", "hold")
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Where one controller dies."""
+    """The point at which one controller dies."""
 
     point: str
     verb: Verb | None = None
@@ -91,7 +91,7 @@ def check_nothing_is_broken(site: Site, told: str) -> None:
 
 
 def check_all_can_be_freed(site: Site, told: str, gate_seconds: float = 2 * TERMS.term) -> None:
-    """Whoever takes over now finds marks of all that we have imposed: in a copy of the world, undo it.
+    """A later controller finds marks of all that we have imposed: in a copy of the world, undo it.
 
     A begin gate may also be left to open by itself within `gate_seconds`.
     """
@@ -112,7 +112,7 @@ def check_all_can_be_freed(site: Site, told: str, gate_seconds: float = 2 * TERM
 
 
 def check_converged(site: Site, told: str) -> None:
-    """Who runs has a lease, who has a lease runs or is about to, who waits is gated."""
+    """A running job has a lease, a job with a lease runs or is about to, a waiting job is gated."""
     leases, world = site.standing.leases, site.world
     running = {r.key for r in world.living() if r.state in (RUNNING, COMPLETING)}
     held = leases.key[leases.phase != LeasePhase.GRANTED].tolist()

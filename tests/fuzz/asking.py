@@ -1,4 +1,4 @@
-"""How a parser is asked, and with which samples."""
+"""The call of a parser, and the samples with which it is asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """What is asked, and samples of what it can read."""
+    """A parser, and samples of what it can read."""
 
     ask: Callable[[str], object]
     samples: tuple[str, ...]

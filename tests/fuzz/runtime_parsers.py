@@ -1,4 +1,4 @@
-"""What the runtime inside jobs reads with bash: the published file, the job's own answer, its comment."""
+"""Texts that the runtime inside jobs reads with bash: the published file, the job's own answer, its comment."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from tests.support.site_facts import BASE, facts
 
 
 def _settings(text: str) -> None:
-    """What `scontrol show config` says, as the doctor weighs it."""
+    """The answer of `scontrol show config`, as the doctor weighs it."""
     site = facts(slurm=dict(_pairs(CommandResult(("scontrol",), 0, text, "", 0.0))))
     for weigh in (scheduler.findings, versions.findings, terms.findings, published.findings):
         list(weigh(site))

@@ -17,8 +17,8 @@ from types import FrameType
 import pytest
 
 from slurm_fair.errors import SlurmFairError
-from tests.fuzz.mutation import mutations, with_long_words
 from tests.fuzz.parsers import PARSERS
+from tests.support.mutation import mutations, with_long_words
 from tests.support.proofs import proved_in_part
 
 SECONDS, LONG_SECONDS, HANG_SECONDS = 0.7, 60.0, 5.0

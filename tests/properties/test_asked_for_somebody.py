@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from slurm_fair.model import LeasePhase, Standing, TickRecord
 from slurm_fair.model.columns import find
-from tests.properties.test_policies import EVERY, MOVE_JOBS
 from tests.support.any_scenario import Case, Hitches, cases, play
+from tests.support.every_policy import EVERY, MOVE_JOBS
 
 
 class ForSomebody:
@@ -21,7 +21,6 @@ class ForSomebody:
         self.requeues = 0
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
         asked = [event for event in tick.events if event.kind == "requeued"]
         jobs, leases = tick.snapshot.jobs, standing.leases
         promised = leases.phase == LeasePhase.GRANTED

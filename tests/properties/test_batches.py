@@ -8,14 +8,13 @@ from hypothesis import given
 
 from slurm_fair.model import Standing, TickRecord
 from slurm_fair.policy import registry
-from tests.properties.test_skipping import EXAMPLES
-from tests.support.any_scenario import Case, Played, cases, play
+from tests.support.any_scenario import EXAMPLES, Case, Played, cases, play
 
 INSTANTS = {"submit", "start", "end"}
 
 
 def nothing(tick: TickRecord, standing: Standing) -> None:
-    """Whoever listens wants every event."""
+    """A listener that wants every event."""
 
 
 @pytest.mark.parametrize("policy", registry.names())

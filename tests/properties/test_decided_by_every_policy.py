@@ -25,7 +25,7 @@ SETTINGS: list[tuple[str, Mapping[str, object]]] = [(name, {}) for name in names
 
 
 def asked(name: str, options: Mapping[str, object], seen: View) -> tuple[Decided, Ints]:
-    """What a policy tells of its plan, and the waiting jobs in its order."""
+    """A policy's account of its plan, and the waiting jobs in its order."""
     policy = load(name, options)
     plan = policy.plan(seen)
     np.testing.assert_array_equal(plan.rank, plan.explanation.rank)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from slurm_fair.ledger.charging.timeline import totals
-from tests.properties.test_skipping import EXAMPLES
-from tests.support.any_scenario import FAST, SLOW, Case, cases, play
+from tests.support.any_scenario import EXAMPLES, FAST, SLOW, Case, cases, play
 
 WEIGHTS = {FAST: 2.5, SLOW: 0.75}
 

@@ -45,7 +45,7 @@ class Life:
 
 @dataclass(frozen=True)
 class World:
-    """What happens, whoever looks."""
+    """Events that happen whether or not somebody looks."""
 
     lives: tuple[Life, ...]
     polls: tuple[float, ...]

@@ -17,8 +17,8 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.sim import NodeEvent, Outage
-from tests.properties.test_policies import EVERY
 from tests.support.any_view import TENANTS, Draw, views
+from tests.support.every_policy import EVERY
 from tests.support.simulated import Arrival, Rounds, arrival, arrivals, simulated
 
 KEEPS_BACK = [
@@ -113,7 +113,7 @@ def _with_row(jobs: JobTable, values: Mapping[str, Any]) -> JobTable:
 
 
 def _with_silence(told: Told, types: int) -> Told:
-    """Of one more job nobody said anything."""
+    """The view with one more job of which nobody said anything."""
     new = Told.nothing(1, types)
     names = [*told._arrays(), "rate", "spread_rate"]
     return told.with_columns(
@@ -122,7 +122,7 @@ def _with_silence(told: Told, types: int) -> Told:
 
 
 def as_a_tick_shows_it(name: str, seen: View) -> tuple[Snapshot, Plan]:
-    """What the policy plans once those who cannot start are out of it."""
+    """The policy's plan once the jobs that cannot start are out of it."""
     policy = load(name, {})
     shown = replace(seen, snapshot=without_the_impossible(seen.snapshot, seen.leases, policy))
     shown = without_the_kept_out(shown, policy)
@@ -177,7 +177,7 @@ def test_a_job_that_can_never_start_changes_nobodys_leases_in_a_simulation(
 
 
 def _story(policy: str, jobs: list[Arrival], stuck: int, aligned: bool) -> list[tuple[Any, ...]]:
-    """When each of the jobs that could run started and ended, and how often it was stopped."""
+    """The start, the end and the number of stops of each job that could run."""
     how = Rounds(lease=300.0, aligned=aligned)
     result = simulated(
         jobs,

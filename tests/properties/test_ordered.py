@@ -1,4 +1,4 @@
-"""What every policy that is an order of jobs keeps to, whatever its order."""
+"""Every policy that is an order of jobs keeps to this, whatever its order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.orders.ordered import ordered
-from tests.properties.test_policies import free_after, left_idle, rows_of, sites_of
 from tests.support.any_view import Draw, views
+from tests.support.plan_rows import free_after, left_idle, rows_of, sites_of
 
 some = settings(max_examples=400, deadline=None)
 

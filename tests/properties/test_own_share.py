@@ -14,8 +14,8 @@ from slurm_fair.model import Blocked
 from slurm_fair.policy import View, load
 from slurm_fair.policy.own_share import bound, bound_gpus, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
-from tests.properties.test_policies import EVERY
 from tests.support.any_view import TENANTS, views
+from tests.support.every_policy import EVERY
 
 COUNTS_SECONDS = LedgerSettings().counts_seconds
 
@@ -37,7 +37,7 @@ def views_with_work_that_stays(draw: st.DrawFn) -> View:
 
 
 def gpus_after(seen: View, granted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By tenant: GPUs of such work before the plan, those granted to it now, and to how many of its jobs."""
+    """Each tenant's GPUs of such work before the plan, those granted to it now, and to how many of its jobs."""
     jobs, tenants = seen.snapshot.jobs, len(seen.snapshot.tenants)
     stays = bound(jobs, seen.terms.term)
     new = granted[stays[granted]]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from slurm_fair.ledger import LedgerSettings, advance, settle
 from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.outcomes.event_columns import Heard
-from slurm_fair.ledger.outcomes.outcomes import outcomes_heard
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain_ledger
 from slurm_fair.sim.loop.looks import shown_by
 from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
+from tests.support.same_ledgers import same_events, same_ledgers, same_outcomes
 
 BEGAN = 1000.0
 GAPS = st.sampled_from((0.25, 1.0, 1.0, 10.0, 10.0, 10.0, 0.0, 40.0, 2000.0))
@@ -176,7 +176,7 @@ class Site:
             self.change(one.base, state=self.draw(st.sampled_from(states)))
 
     def late(self) -> None:
-        """What else happens did so some time ago."""
+        """Other events, of some time ago."""
         self.behind = self.draw(st.sampled_from((0.5, 3.0, 30.0)))
 
     def ahead(self) -> None:
@@ -264,44 +264,6 @@ def mended(ledger: Ledger, look: Snapshot) -> Ledger:
         for row in over
     ]  # fmt: skip
     return settle(ledger, runs(*said), look.time)[0]
-
-
-def same_ledgers(one: Ledger, other: Ledger) -> None:
-    """But for rounding; closed runs are in the order in which they were folded."""
-    assert (one.time, one.began, one.total_gpus) == (other.time, other.began, other.total_gpus)
-    assert one.tenants.names == other.tenants.names
-    assert one.closed.since == other.closed.since
-    for kind in ("tenants", "jobs", "closed"):
-        tables = (getattr(one, kind), getattr(other, kind))
-        if kind == "closed":
-            tables = tuple(table.take(np.lexsort((table.start, table.submit, table.key))) for table in tables)
-        for name in tables[0]._columns:
-            found, expected = (getattr(table, name) for table in tables)
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6, err_msg=f"{kind}.{name}")
-
-
-def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
-    """In the same order, and all alike but for rounding of what was had and owed."""
-    assert [_exact(event) for event in some] == [_exact(event) for event in others]
-    for one, other in zip(some, others, strict=True):
-        found, expected = (np.array([each.detail.get(name, 0.0) for name in _SUMS]) for each in (one, other))
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
-
-
-def same_outcomes(by_column: Heard, events: Sequence[Event]) -> None:
-    """Whether all that looks tell is taken by the column, or event by event."""
-    assert by_column.last == max((event.time for event in events), default=0.0)
-    for found, expected in zip(outcomes_heard(by_column), outcomes_heard(Heard.of(events)), strict=True):
-        for name in found._names:
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
-
-
-_SUMS = ("had", "owed", "waited", "ran")
-
-
-def _exact(event: Event) -> Event:
-    detail = {name: value for name, value in event.detail.items() if name not in (*_SUMS, "rho")}
-    return event._replace(detail=detail)
 
 
 def test_a_job_that_ends_at_the_instant_at_which_it_came_makes_its_tenant_count_at_no_time() -> None:

@@ -1,38 +1,30 @@
-"""What every policy keeps to, whatever it decides: each registered one passes before it has a test of its own."""
+"""Every policy keeps to this, whatever it decides: each registered one passes before it has a test of its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given, note, settings
 
-from slurm_fair.errors import PolicyError
-from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Sizes, Snapshot, Verdict
-from slurm_fair.model.sizes import shares
+from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
 from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
 from tests.support.any_view import NOW, views
-from tests.support.conservation import LESS, broken, left_waiting
+from tests.support.conservation import LESS, broken
+from tests.support.every_policy import EVERY, MOVE_JOBS
+from tests.support.plan_rows import (
+    _held_or_promised,
+    free_after,
+    has_a_size,
+    left_idle,
+    rows_of,
+    sites_of,
+)
 
-
-def loadable() -> list[str]:
-    """The policies that can be loaded; that all of them can is a test of its own."""
-    found = []
-    for name in names():
-        with suppress(PolicyError):
-            load(name, {})
-            found.append(name)
-    return found
-
-
-# Those that stop a job so that it goes on elsewhere, whoever takes its GPUs.
-MOVE_JOBS = ("allox", "fair", "gandiva", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "sia")
-EVERY = loadable()
 some = settings(max_examples=150, deadline=None)
 Check = Callable[[str, View], None]
 
@@ -43,7 +35,7 @@ def every_policy(check: Check) -> Callable[[], None]:
 
 
 def only(policies: Iterable[str]) -> Callable[[Check], Callable[[], None]]:
-    """As `every_policy`, for some of them."""
+    """The same as `every_policy`, for some of them."""
     which = tuple(policies)
 
     def checked(check: Check) -> Callable[[], None]:
@@ -68,49 +60,6 @@ def test_every_registered_policy_loads(name: str) -> None:
 def planned(name: str, seen: View) -> tuple[Snapshot, Plan]:
     """The plan of the policy with its default settings."""
     return seen.snapshot, load(name, {}).plan(seen)
-
-
-def sites_of(plan: Plan, row: int) -> dict[int, int]:
-    """GPUs by node of one granted row."""
-    mine = plan.places.row == row
-    return dict(zip(plan.places.node[mine].tolist(), plan.places.gpus[mine].tolist(), strict=True))
-
-
-def rows_of(plan: Plan, verdict: Verdict) -> list[int]:
-    """Rows with this verdict."""
-    return [int(row) for row in np.flatnonzero(plan.verdict == verdict)]
-
-
-def free_after(seen: View, plan: Plan, what: str) -> list[int]:
-    """GPUs, CPUs or memory of each node that nobody has when the plan is carried out."""
-    nodes, jobs = seen.snapshot.nodes, seen.snapshot.jobs
-    others = {"gpus": nodes.gpus_others, "cpus": nodes.cpus_others, "memory_mb": nodes.memory_others_mb}[what]
-    free: list[int] = (getattr(nodes, what) - others).tolist()
-    stays = [(*each, True) for each in _held_or_promised(seen) if plan.verdict[each[0]] != Verdict.REVOKE]
-    placed = zip(plan.places.row.tolist(), plan.places.node.tolist(), plan.places.gpus.tolist(), strict=True)
-    taken = Placement.of([(row, node, gpus) for row, node, gpus, *_ in [*stays, *placed]])
-    of_each = dict(
-        zip(("gpus", "cpus", "memory_mb"), shares(taken, taken.row, jobs, seen.snapshot.sizes), strict=True)
-    )
-    for node, amount in zip(taken.node.tolist(), of_each[what].tolist(), strict=True):
-        free[node] -= amount
-    return free
-
-
-def has_a_size(snap: Snapshot, row: int, gpus: int) -> bool:
-    """Whether so many GPUs are the gang of a job, or one of its sizes."""
-    sizes = snap.sizes if snap.sizes is not None else Sizes.none()
-    return gpus == snap.jobs.gpus[row] or bool(sizes.allow(np.array([row]), np.array([gpus])).item())
-
-
-def _held_or_promised(seen: View) -> Iterator[tuple[int, int, int]]:
-    held = seen.snapshot.held
-    yield from zip(held.row.tolist(), held.node.tolist(), held.gpus.tolist(), strict=True)
-    row_of = {key: row for row, key in enumerate(seen.snapshot.jobs.key.tolist())}
-    node_of = {name: node for node, name in enumerate(seen.snapshot.nodes.names)}
-    table = seen.leases
-    for key, node, gpus in zip(*table.promises._arrays().values(), strict=True):
-        yield row_of[int(key)], node_of[table.node_names[int(node)]], int(gpus)
 
 
 @every_policy
@@ -208,21 +157,9 @@ def test_no_gpus_are_idle_while_a_gang_waits_that_fits_them(name: str, seen: Vie
     assert broken(name, snap, plan, left_idle(seen, plan)) == []
 
 
-def left_idle(seen: View, plan: Plan) -> list[int]:
-    """Rows that wait though their gangs fit what nobody has when the plan is carried out."""
-    free = [np.array(free_after(seen, plan, what)) for what in ("gpus", "cpus", "memory_mb")]
-    return left_waiting(seen.snapshot, plan, *free)
-
-
 def test_whoever_promises_less_is_a_policy_and_says_why() -> None:
     assert set(LESS) <= set(EVERY)
     assert all(len(less.why.split()) > 5 for less in LESS.values())
-
-
-def runs_on(seen: View, row: int, gpu_type: int) -> bool:
-    """Whether a job runs on GPUs of this type at all; where there is but one type, all jobs do."""
-    told, types = seen.snapshot.told, seen.snapshot.gpu_types
-    return told is None or len(types) < 2 or bool(told.rate[row, gpu_type] > 0)
 
 
 @only(name for name in EVERY if name not in MOVE_JOBS)

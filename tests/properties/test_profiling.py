@@ -13,8 +13,8 @@ from slurm_fair.model.columns import find
 from slurm_fair.policy import registry
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.turns import TurnBook
-from tests.properties.test_simulation import every_account
 from tests.support.any_scenario import Case, Peopled, cases, play
+from tests.support.played_accounts import every_account
 from tests.support.witness import Witness
 
 BOUNDS = Profiling(gpus=5, seconds=45.0, gpu_hours=0.25, iterations=30, tries=2)
@@ -29,10 +29,9 @@ class Profiled(Peopled):
 
 
 class TurnsWitness(Witness):
-    """What must never be of turns, beside all that must never be."""
+    """Watches for what must never be of turns, beside all that must never be."""
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
         books, leases = TurnBook.kept(standing.memory, tick.time), standing.leases
         at = find(leases.key, np.array([turn.key for turn in books.turns], dtype=np.int64))
         assert (at >= 0).all() or tick.outcomes, "a turn without a lease"

@@ -1,4 +1,4 @@
-"""Whoever reads the ledger while a simulation goes on changes nothing."""
+"""A reader of the ledger changes nothing, also while a simulation goes on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from slurm_fair.model import Event, Standing, TickRecord
-from tests.properties.test_pending import same_events
 from tests.support.any_scenario import Case, cases, play
+from tests.support.same_ledgers import same_events
 
 
 @pytest.mark.parametrize("policy", ["fifo", "sjf"])  # they go by no sums, which are rounded otherwise

@@ -13,11 +13,12 @@ from slurm_fair.model import Plan, Standing, TickRecord, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.sim import Costs
-from tests.properties.test_policies import EVERY, free_after, has_a_size, rows_of, runs_on, sites_of
 from tests.support.accounts import view
 from tests.support.any_view import NOW, Draw, views
 from tests.support.builders import job, leases, node, snapshot
 from tests.support.conservation import LESS, keeps_gpus_unsaid, kept_for_movers
+from tests.support.every_policy import EVERY
+from tests.support.plan_rows import free_after, has_a_size, rows_of, runs_on, sites_of
 from tests.support.simulated import Rounds, arrival, simulated
 from tests.support.witness import gangs_are_whole, one_lease_each
 
@@ -94,7 +95,7 @@ def test_no_gang_waits_while_enough_gpus_are_free_for_it(seen: View) -> None:
 
 
 def _could_be_spread(seen: View, plan: Plan, row: int) -> bool:
-    """Whether the free GPUs of some type, on nodes with CPUs and memory for it, are enough for a gang."""
+    """True where the free GPUs of some type, on nodes with CPUs and memory for it, are enough for a gang."""
     jobs, nodes, members = seen.snapshot.jobs, seen.snapshot.nodes, seen.snapshot.partitions.members
     named = {*seen.snapshot.wanted.row.tolist(), *seen.snapshot.barred.row.tolist()}
     if jobs.gpus_per_node[row] or jobs.array_limit[row] or row in named or jobs.nodes[row] > 1:

@@ -16,10 +16,10 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.queue import STATES
-from tests.fuzz.mutation import TOKENS
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_slurm import PushedClock, World
 from tests.support.hostile import HUGE, forged_comments, forged_lines, forged_rows
+from tests.support.mutation import TOKENS
 
 NODES = {"n1": 4, "n2": 4, "n3": 4}
 WAITS, GANG, ARRAY = 1, 2, 3  # ids of the honest jobs
@@ -59,7 +59,7 @@ _BY_NAME = ("tenant", "user", "partition", "gpu_type")
 
 @dataclass(frozen=True)
 class Told:
-    """What a snapshot says of the honest jobs, and what it says of everybody at once."""
+    """A snapshot's account of the honest jobs, and of everybody at once."""
 
     rows: dict[int, dict[str, object]]
     rest: dict[str, object]
@@ -81,7 +81,7 @@ def cluster_of(world: World) -> SlurmCluster:
 
 
 def told(seen: Snapshot | Blind) -> Told:
-    """By key, the columns of the honest jobs; names in place of numbers."""
+    """The columns of the honest jobs by key; names in place of numbers."""
     assert not isinstance(seen, Blind), seen.reason
     jobs, rows = seen.jobs, {}
     for row, key in enumerate(jobs.key.tolist()):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from slurm_fair.model import Standing, TickRecord
 from slurm_fair.policy import registry
-from tests.support.any_scenario import Case, Peopled, cases, play
+from tests.support.any_scenario import EXAMPLES, Case, Peopled, cases, play
 from tests.support.simulated import Rounds, arrival, simulated
 
 
@@ -34,9 +34,6 @@ class Asking(Peopled):
 def at_intervals(case: Case) -> Case:
     """The case with looks at an interval: of those that follow changes each one puts off the next."""
     return replace(case, how=replace(case.how, interval_min=0.0))
-
-
-EXAMPLES = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("policy", registry.names())

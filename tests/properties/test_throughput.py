@@ -1,4 +1,4 @@
-"""What must hold of what is known of speeds, whatever jobs report and in whatever order."""
+"""Rules for what is known of speeds, whatever jobs report and in whatever order."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def everything(known: Known, classes: tuple[JobClass, ...] = CLASSES) -> Predict
 def test_neither_the_order_of_samples_nor_the_calls_that_bring_them_matter(
     rows: list[dict[str, Any]], dice: Any, cut: int
 ) -> None:
-    """What is learned bit by bit is what is learned at once from the beginning."""
+    """Learning bit by bit comes to what is learned at once from the beginning."""
     at_once = learned(Known(), samples(*rows), NOW, KEEPING)
     # Rows of one report come together: whether a run was over several GPU types is seen from all of them.
     whole: dict[tuple[int, float], list[dict[str, Any]]] = {}
@@ -159,7 +159,7 @@ SECONDS = st.floats(1e-4, 10.0)
 def test_more_gpus_on_a_node_or_on_as_many_nodes_never_shorten_a_step(
     forward: float, backward: float, update: float, links: list[float], wait: float, pattern: int
 ) -> None:
-    """By theory alone; what was measured may say otherwise."""
+    """This holds by theory alone; what was measured may say otherwise."""
     one = np.ones(1)
     step = StepParts(forward * one, backward * one, update * one, 0 * one, 0 * one, 0 * one, pattern * one)
     for nodes in (1, 2, 4):

@@ -43,7 +43,7 @@ class Watched:
 
     @property
     def longest(self) -> float:
-        """Of those that started, and of those that wait still."""
+        """The longest wait of those that started, and of those that wait still."""
         return max([*self.waits, *(self.last - since for since in self.since.values())], default=0.0)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
-from tests.properties.test_policies import EVERY
 from tests.support.any_view import views
+from tests.support.every_policy import EVERY
 
 
 @st.composite

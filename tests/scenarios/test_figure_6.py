@@ -15,7 +15,7 @@ JOBS = [arrival(gpus=gpus, seconds=40 * MINUTE, job_id=f"J{n}") for n, gpus in (
 
 
 def gpu_minutes(result: SimulationResult, minutes: float) -> list[float]:
-    """What each job has had after so many minutes."""
+    """The GPU time of each job after so many minutes."""
     runs, until = result.runs, result.epoch + minutes * MINUTE
     seconds = np.clip(np.minimum(runs.end, until) - runs.start, 0.0, None)
     had = np.bincount(runs.job, seconds * runs.gpus, len(result.outcomes)) / MINUTE

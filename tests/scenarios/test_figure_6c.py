@@ -27,7 +27,7 @@ class Cluster:
     jobs: dict[str, JobSpec]
 
     def seen(self) -> Snapshot:
-        """As Slurm would show it."""
+        """The job as Slurm would show it."""
         return snapshot(time=self.now, nodes={"n1": 6}, jobs=self.jobs.values())
 
     def leases(self) -> Leases:
@@ -51,7 +51,7 @@ class Cluster:
 
 
 def play(policy: Policy, terms: int) -> tuple[list[set[str]], list[Ledger]]:
-    """Who ran in each lease, and the ledger at its end."""
+    """The jobs that ran in each lease, and the ledger at its end."""
     cluster = Cluster(BEGAN, {label: job(int(label), gpus=g, submit=BEGAN) for label, g in GANGS.items()})
     ledger, _ = advance(Ledger.new(BEGAN), cluster.seen())
     ran, ledgers = [], []
@@ -83,7 +83,7 @@ def test_the_gpus_are_never_idle() -> None:
 
 
 def test_without_leases_that_end_the_first_job_keeps_everything() -> None:
-    """What leases are for: the same jobs, and the first one has it all."""
+    """Leases are for this: with the same jobs, the first one has it all."""
     cluster = Cluster(BEGAN, {label: job(int(label), gpus=g, submit=BEGAN) for label, g in GANGS.items()})
     plan = load("astraea", AS_IN_THE_PAPER).plan(
         View(cluster.seen(), Ledger.new(BEGAN), cluster.leases(), LeaseTerms(term=TERM), BEGAN)

@@ -1,4 +1,4 @@
-"""What runs inside the machine of test_by_hand.py: a lab, then the page's commands, one after another."""
+"""Runs inside the machine of test_by_hand.py: a lab, then the page's commands, one after another."""
 
 from __future__ import annotations
 
@@ -114,7 +114,6 @@ def begin(line: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """In good order."""
     process.terminate()
     process.wait(20)
     started.remove(process.pid)

@@ -51,7 +51,7 @@ exit "${2:-0}"
 
 
 def hash_after(steps: int) -> int:
-    """What an undisturbed job comes to."""
+    """The result of an undisturbed job."""
     value = 7
     for step in range(1, steps + 1):
         value = (value * 1103515245 + step) % 2147483648
@@ -70,7 +70,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Diary:
-    """What a job wrote about itself."""
+    """A job's own record of itself."""
 
     folder: Path
     label: str

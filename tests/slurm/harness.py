@@ -44,8 +44,6 @@ _numbers = count(1)
 
 @dataclass(slots=True)
 class Job:
-    """A submitted job."""
-
     site: Site
     label: str
     diary: Diary
@@ -54,15 +52,15 @@ class Job:
 
     @property
     def key(self) -> int:
-        """As the journal names it."""
+        """The job as the journal names it."""
         return parse_label(self.label)
 
     def row(self) -> Row | None:
-        """What squeue says now; None when it says nothing."""
+        """The job's row in squeue now; None where it has none."""
         return self.site.rows().get(self.label)
 
     def now(self) -> Row:
-        """What squeue says now of a job that it must list."""
+        """The row in squeue now of a job that must be listed."""
         row = self.row()
         assert row is not None, f"job {self.label} is not listed"
         return row
@@ -74,7 +72,7 @@ class Job:
         return row.state if row else "GONE"
 
     def starts(self) -> list[Start]:
-        """What the job itself noted."""
+        """The starts that the job itself noted."""
         return self.diary.starts()
 
     def runs(self, seconds: float = 20) -> Job:
@@ -110,7 +108,6 @@ class Job:
         self.site.lab.run("scontrol", "update", f"jobid={self.label}", *pairs, user=user)
 
     def cancel(self, user: str | None = None) -> None:
-        """`scancel`, as somebody."""
         self.site.lab.run("scancel", self.label, user=user)
 
 
@@ -251,7 +248,6 @@ class Site:
         return left
 
     def said(self) -> str:
-        """The daemon's log."""
         return self.log.read_text() if self.log.exists() else ""
 
     def cli(self, *words: str, check: bool = True, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -361,7 +357,6 @@ class Site:
         return job
 
     def work(self, user: str | None = None) -> Path:
-        """Somebody's work folder."""
         folder = self.folder / (user or "root")
         if not folder.exists():
             folder.mkdir()
@@ -371,7 +366,7 @@ class Site:
         return folder
 
     def _gate(self) -> tuple[tuple[str, ...], str]:
-        """How a template of this site keeps a job back from the beginning."""
+        """The options with which a template of this site keeps a job back from the beginning."""
         return (("-H",), ",gate=hold") if self.gate == "hold" else (("--begin=now+600",), ",gate=+600")
 
     def billed(self) -> dict[str, float]:

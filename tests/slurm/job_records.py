@@ -10,7 +10,6 @@ from slurm_fair.lab import Lab
 
 
 def until(true: Callable[[], bool], seconds: float = 40) -> None:
-    """Poll."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"not within {seconds} s"
@@ -18,7 +17,7 @@ def until(true: Callable[[], bool], seconds: float = 40) -> None:
 
 
 def record(lab: Lab, job: str) -> dict[str, str]:
-    """What Slurm knows of a job; times as epoch seconds."""
+    """Slurm's record of a job; times as epoch seconds."""
     line = lab.run("env", "SLURM_TIME_FORMAT=%s", "scontrol", "-o", "show", "job", job).stdout.split("\n")[0]
     found = dict(re.findall(r"(\w+)=(\S*)", line))
     found["Comment"] = lab.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%k").stdout.split("\n")[0]

@@ -26,7 +26,7 @@ CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
 
 
 def stays(what: Callable[[], bool], seconds: float = 1.6) -> bool:
-    """Whether it holds through more than one turn of Slurm's scheduler."""
+    """True where it holds through more than one turn of Slurm's scheduler."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not what():

@@ -54,7 +54,7 @@ def section(heading: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def said() -> Iterator[str]:
-    """What the machine said while the page's commands ran."""
+    """The output of the machine while the page's commands ran."""
     with TemporaryDirectory(prefix="slurm-fair-", dir="/tmp") as name:
         Path(name).chmod(0o755)
         yield played(Path(name))

@@ -194,7 +194,7 @@ def test_without_slurmdbd_scheduling_goes_on_and_charges_settle_when_it_is_back(
 
 
 def finished_in_accounting(site: Site, jobs: int) -> bool:
-    """Whether accounting knows the ends of all."""
+    """True where accounting knows the ends of all."""
     ids = ",".join(job.label for job in site.jobs)
     out = site.lab.run("sacct", "-n", "-P", "-X", "-j", ids, "-o", "State").stdout
     return out.split().count("COMPLETED") == jobs

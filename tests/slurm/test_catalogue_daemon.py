@@ -45,7 +45,7 @@ def killed_again_and_again(site: Site, kills: int, seconds: float) -> None:
 
 
 def ledger_equals_accounting(site: Site) -> None:
-    """What tenants had by the ledger, and what sacct says of the same runs, over all of them."""
+    """Tenants had by the ledger what sacct says of the same runs, over all of them."""
     wait_until(lambda: all(site.billed().get(tenant) for tenant in ("vision", "nlp")), 20, "accounted")
     time.sleep(2)  # the last ends reach slurmdbd
     site.stop()
@@ -103,7 +103,7 @@ def leavers(site: Site, batch: int, count: int) -> int:
 
 
 def ended_in_its_revocation(site: Site, job: Job, number: int) -> bool:
-    """Whether it was asked and then ended for good; accounting knows no run after that one, nor does the job."""
+    """True where it was asked and then ended for good: neither accounting nor the job knows a later run."""
     runs = runs_in_accounting(site, job)
     over = [at for at, state in enumerate(runs) if state in ("COMPLETED", "FAILED", "CANCELLED")]
     requeued = runs.count("REQUEUED")

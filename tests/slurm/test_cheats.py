@@ -83,7 +83,7 @@ def send(site: Site, *options: str, stamped: bool = True) -> str:
 
 
 def interactive(site: Site, stack: ExitStack) -> None:
-    """As many sruns side by side."""
+    """So many sruns side by side."""
     for _ in range(JOBS):
         argv = ["srun", "-Q", "-n1", "-A", OTHER, "--gres=gpu:1", "-t", "60", "sleep", "3600"]
         process = as_cheat(site, argv)

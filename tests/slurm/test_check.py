@@ -83,7 +83,7 @@ def check(lab: Lab, config: Path) -> tuple[int, dict[str, Any]]:
 
 
 def as_user(lab: Lab, config: Path, user: str) -> dict[str, tuple[str, str]]:
-    """What another account is told: what -> (level, cure), for rights alone."""
+    """The doctor's answer to another account: what -> (level, cure), for rights alone."""
     done = subprocess.run(
         [sys.executable, "-c", AS_USER, str(config), user],
         env=lab.env, capture_output=True, text=True, timeout=60, check=False, cwd="/",
@@ -170,7 +170,7 @@ def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Pat
 
 
 def told(lab: Lab, config: Path, level: str) -> list[str]:
-    """What was found, of one level."""
+    """The findings of one level."""
     return [f["what"] for f in check(lab, config)[1]["findings"] if f["level"] == level]
 
 

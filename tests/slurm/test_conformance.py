@@ -1,4 +1,4 @@
-"""What the design takes for granted of Slurm, done to a real one: each test states a fact by doing it."""
+"""Facts that the design takes for granted of Slurm, done to a real one: each test states one by doing it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_counter_moves_with_every_change_and_with_no_look(slurm: Slurm) -> Non
 
 
 def counters(slurm: Slurm) -> Mapping[str, int]:
-    """What slurmctld says that it has counted; slurmds that register do so in their own time."""
+    """The counters that slurmctld shows; slurmds that register add to them in their own time."""
     found = Counters.read(slurm.do("sdiag").stdout)
     assert found is not None
     return {name: count for name, count in found.moved.items() if name != "MESSAGE_NODE_REGISTRATION_STATUS"}
@@ -137,7 +137,7 @@ def restarted(slurm: Slurm, job: str, wait_for_next_second: bool) -> bool:
 
 
 def lives(slurm: Slurm, job: str, restarts: int) -> bool:
-    """Whether a job that just started keeps running: a refused launch shows within a second."""
+    """True where a job that just started keeps running: a refused launch shows within a second."""
     deadline = time.monotonic() + 0.8
     while time.monotonic() < deadline:
         if (seen := slurm.look(job)).state != "RUNNING":
@@ -224,7 +224,7 @@ def test_an_operators_hold_of_a_users_hold_takes_the_release_from_the_user(slurm
 
 
 def scheduling(slurm: Slurm, job: str) -> tuple[str, str, str]:
-    """What Slurm shows of a job's submission, of its eligible time and of when it last tried to start it."""
+    """Slurm's times of a job: its submission, its eligible time, and when it last tried to start it."""
     said = slurm.lab.run(
         "squeue", "-h", "-j", job, "-O", "SubmitTime:|,EligibleTime:|,LastSchedEval:|"
     ).stdout

@@ -32,7 +32,7 @@ def due(site: Site, spare_seconds: float) -> Job:
 
 
 def seen_deadline(site: Site, job: Job) -> float:
-    """As the last tick has it; nan where that came before the job."""
+    """The deadline as the last tick has it; nan where that came before the job."""
     with site.reader() as journal:
         last = site.last_tick()
         (tick,) = journal.ticks(last, last)
@@ -43,7 +43,7 @@ def seen_deadline(site: Site, job: Job) -> float:
 
 
 def reasons_of_renewals(site: Site, job: Job) -> set[str]:
-    """Why its lease was renewed, as the ticks of that moment have it."""
+    """The reasons of its renewals, as the ticks of that moment have them."""
     found = set()
     with site.reader() as journal:
         for tick in journal.ticks():

@@ -33,7 +33,7 @@ ONE, TWO = ("n1",), ("n1", "n2")
 
 
 class Asked(NamedTuple):
-    """What Slurm says that a job asks for, or has."""
+    """The request or the share of a job as Slurm tells it."""
 
     tres: str
     per_node: str
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 def asked(slurm: Slurm, job: str) -> Asked:
-    """As squeue shows it."""
+    """The request as squeue shows it."""
     names = ("tres-alloc", "tres-per-node", "tres-per-job", "NumTasks")
     layout = ",".join(f"{name}:|" for name in names)
     row = slurm.lab.run("squeue", "-h", "-t", "all", "--array-unique", "-j", job, "-O", layout).stdout.strip()
@@ -67,7 +67,7 @@ def sizes(seen: Snapshot, row: int) -> list[int]:
 
 
 def opened(begin: Adapter, job: str, size: int, nodes: tuple[str, ...]) -> Outcome:
-    """What came of opening it with this size."""
+    """The outcome of opening it with this size."""
     (outcome,) = begin.cluster.actuate([begin.action(Verb.OPEN, job, nodes)._replace(gpus=size)])
     return outcome
 
@@ -211,7 +211,7 @@ class Cut(Commands):
     change: Callable[[str], str] = staticmethod(lambda line: line)
 
     def run(self, *argv: str, **options: object) -> CommandResult:
-        """With other lines on its standard input."""
+        """Run it with other lines on its standard input."""
         if isinstance(text := options.get("stdin"), str):
             options["stdin"] = "".join(f"{self.change(line)}\n" for line in text.splitlines())
         return super().run(*argv, **options)  # type: ignore[arg-type]

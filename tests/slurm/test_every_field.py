@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
 from slurm_fair.slurm.reading.user_text import ask_text
-from tests.slurm.test_hostile_rows import HONEST, HOSTILE, Seen, attack, of_user
+from tests.slurm.attacks import HONEST, HOSTILE, Seen, attack, of_user
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.hostile import forged_comments, forged_lines, forged_rows
 from tests.support.on_slurm import Slurm
@@ -38,7 +38,7 @@ STATES = ("waits", "runs")
 
 
 def texts(victim: int) -> tuple[str, ...]:
-    """Of each kind one or two; the forged rows are those of a running job that is not there."""
+    """One or two texts of each kind; the forged rows are those of a running job that is not there."""
     rows = [text for text in forged_rows(victim, "vision", HONEST) if "RUNNING" in text]
     columns = BETWEEN.join("x" for _ in FIELDS)
     return (
@@ -51,13 +51,13 @@ def texts(victim: int) -> tuple[str, ...]:
 
 
 def is_taken(slurm: Slurm, *argv: str) -> bool:
-    """Whether Slurm does what the hostile user says; its answer may be no text at all."""
+    """True where Slurm does what the hostile user says; its answer may be no text at all."""
     return not slurm.do("sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *argv, user=HOSTILE).returncode
 
 
 @pytest.fixture
 def adapter(slurm: Slurm) -> Adapter:
-    """What the daemon sees of it."""
+    """The adapter with which the daemon sees it."""
     return Adapter(slurm, "begin")
 
 

@@ -1,4 +1,4 @@
-"""What a job's owner changes on a real Slurm, and what the submit hook makes of it."""
+"""Changes that a job's owner makes on a real Slurm, and the submit hook's answer to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from slurm_fair.health import ACTING, PAUSED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.job_records import record, until
-from tests.slurm.test_job_submit import EMPTY_LUA, PLUGIN, settle
+from tests.slurm.submit_hook import EMPTY_LUA, PLUGIN, settle
 
 pytestmark = [
     pytest.mark.slurm,
@@ -52,7 +52,7 @@ class Owner:
         return self.lab.run(*argv, "--wrap=sleep 600", user=OWNER).stdout.strip()
 
     def update(self, job: str, *words: str) -> bool:
-        """Whether Slurm took the change."""
+        """True where Slurm took the change."""
         done = self.lab.run("scontrol", "update", f"jobid={job}", *words, user=OWNER, check=False)
         return done.returncode == 0
 

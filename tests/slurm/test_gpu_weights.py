@@ -40,7 +40,7 @@ def _runs(lab: Lab, job: str) -> bool:
 
 
 def _billed(lab: Lab, job: str) -> float:
-    """What Slurm itself bills a running job by."""
+    """The number by which Slurm itself bills a running job."""
     shown = lab.run("scontrol", "show", "job", job).stdout
     return float(re.search(r"billing=([0-9.]+)", shown)[1])  # type: ignore[index]
 

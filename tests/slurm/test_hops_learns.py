@@ -12,8 +12,8 @@ import pytest
 from slurm_fair.lab import Lab
 from slurm_fair.model import Snapshot
 from tests.slurm.harness import REPOSITORY, Job, Site, lab_of_two_types, playing, wait_until
-from tests.support.known_speed import known_speed
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.known_speed import known_speed
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 8, "interval": 1, "grace": 4, "align": "aligned"}
@@ -77,7 +77,7 @@ def real_speed(kind: str, gpu_type: int, gpus: int, apart: bool) -> float:
 
 
 def errors(site: Site, kind: str, job: Job, gpu_type: int, gpus: int, apart: bool = False) -> list[float]:
-    """How far each look was off that took the job's speed for known, as a part of the real speed."""
+    """The error of each look that took the job's speed for known, as a part of the real speed."""
     real = real_speed(kind, gpu_type, gpus, apart)
     known = [known_speed(seen, job, gpu_type, gpus, apart) for seen in looks(site)]
     return [abs(speed / real - 1.0) for speed in known if speed > 0]

@@ -118,12 +118,12 @@ def state(lab: Lab, job: str) -> str:
 
 
 def done(out: Path, jobs: list[str]) -> dict[str, str]:
-    """What alice's jobs wrote of themselves."""
+    """The output of alice's jobs of themselves."""
     return {job: (out / job).read_text().strip() for job in jobs if (out / job).exists()}
 
 
 def alices_folder(lab: Lab) -> Path:
-    """Where nobody else may write."""
+    """A folder in which nobody else may write."""
     out = lab.folder / f"alice{time.monotonic_ns()}"
     out.mkdir()
     shutil.chown(out, ALICE)

@@ -8,26 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.model import Blind, JobState, Snapshot, label, parse_label
+from slurm_fair.model import Blind, JobState, parse_label
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.user_text import ask_text
+from tests.slurm.attacks import HONEST, HOSTILE, attack, of_user
 from tests.slurm.harness import Site, stays, wait_until
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.hostile import forged_comments, forged_lines, forged_rows
 from tests.support.on_slurm import Slurm
 
 pytestmark = pytest.mark.slurm
-HONEST, HOSTILE = "games", "news"
-Seen = dict[str, dict[str, object]]
-COLUMNS = (
-    "submit", "state", "blocked", "gated", "gate_until", "pinned", "gpus", "nodes", "gpus_per_node", "most_nodes",
-    "restarts", "checkpoints", "requeueable", "time_limit_seconds", "cpus", "memory_mb", "array_limit",
-)  # fmt: skip
 # Accepted, and pending for ever, or refused and listed as FAILED for a while.
 ABSURD = (
     ("-N100", "--gres=gpu:999999999999999999"),
@@ -41,31 +35,9 @@ ABSURD = (
 )
 
 
-def of_user(seen: Snapshot, user: str) -> Seen:
-    """Everything that a snapshot says of one user's living jobs."""
-    jobs, found = seen.jobs, {}
-    for row in np.flatnonzero((jobs.user == seen.users.index(user)) & (jobs.state != JobState.DONE)).tolist():
-        told: dict[str, object] = {name: getattr(jobs, name)[row].item() for name in COLUMNS}
-        told["partition"] = seen.partitions.names[jobs.partition[row]]
-        told["tenant"] = seen.tenants.names[jobs.tenant[row]]
-        told["on"] = tuple(
-            (seen.nodes.names[node], gpus)
-            for at, node, gpus in zip(seen.held.row, seen.held.node, seen.held.gpus, strict=True)
-            if at == row
-        )
-        found[label(int(jobs.key[row]))] = told
-    return found
-
-
-def attack(slurm: Slurm, *options: str, account: str = "speech") -> str:
-    """What the hostile user submits; the id where it was accepted."""
-    argv = ("sbatch", "--parsable", "-A", account, "-o", "/dev/null", *options, "--wrap", "sleep 300")
-    return slurm.do(*argv, user=HOSTILE).stdout.strip()
-
-
 @pytest.fixture
 def adapter(slurm: Slurm) -> Adapter:
-    """What the daemon sees of it."""
+    """The adapter with which the daemon sees it."""
     return Adapter(slurm, "begin")
 
 

@@ -20,16 +20,15 @@ from slurm_fair.model import Answer
 from slurm_fair.slurm.reading.acks import Asked, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
+from tests.slurm.demo_training import COUNTER, REPOSITORY
 from tests.slurm.job_records import record, until
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 from tests.support.answers import read_acknowledgement
-from tests.support.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.skipif(available() is not None, reason=str(available())),
 ]
-REPOSITORY = Path(__file__).parents[2]
-COUNTER = REPOSITORY / "sbatch_templates" / "slurm_fair_templates" / "demo_counter.py"
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 HASH = r",script=[0-9a-f]{16}$"
 
@@ -71,7 +70,7 @@ class Job:
         return Asked(pwd.getpwuid(os.geteuid()).pw_name, str(self.folder), self.job, 0, when, time.time())
 
     def answer(self, asked: float) -> int:
-        """What the controller reads of it."""
+        """The job's answer as the controller reads it."""
         return read_acknowledgement(self.asked(asked))
 
     def lines(self, name: str) -> list[list[str]]:
@@ -80,7 +79,6 @@ class Job:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def result(self) -> dict[str, Any]:
-        """The counter's result."""
         document: dict[str, Any] = json.loads((self.folder / "out" / "result.json").read_text())
         return document
 
@@ -98,7 +96,6 @@ class Job:
         self.lab.run("scancel", "--batch", f"--signal={signal}", self.job)
 
     def requeue(self) -> None:
-        """Take the GPUs."""
         self.lab.run("scontrol", "requeue", "incomplete", self.job)
         until(lambda: self.state == "PD")
 

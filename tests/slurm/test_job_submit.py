@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import time
@@ -15,17 +14,13 @@ from slurm_fair.health import ACTING, BLIND, PAUSED, STOPPED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
 from tests.slurm.job_records import record, until
+from tests.slurm.submit_hook import EMPTY_LUA, PLUGIN, settle
 from tests.support.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.skipif(available() is not None, reason=str(available())),
 ]
-PLUGIN = Path(__file__).parents[2] / "plugins" / "slurm"
-EMPTY_LUA = """
-function slurm_job_submit() return slurm.SUCCESS end
-function slurm_job_modify() return slurm.SUCCESS end
-"""
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +47,6 @@ def folder(lab: Lab, tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     lab.run("scancel", "-u", "root", check=False)
     until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
-
-
-def settle(lab: Lab, **settings: str) -> None:
-    """Install job_submit.lua with other settings; slurmctld reads a file again if it is seconds newer."""
-    text = (PLUGIN / "job_submit.lua").read_text()
-    for name, value in settings.items():
-        text, changed = re.subn(rf"(?m)^  {name} = [^-]*?,", f"  {name} = {value},", text)
-        assert changed == 1
-    installed = lab.folder / "job_submit.lua"
-    if installed.read_text() != text:
-        newer = max(installed.stat().st_mtime, time.time()) + 2
-        installed.write_text(text)
-        os.utime(installed, (newer, newer))
 
 
 def submit(lab: Lab, folder: Path, *words: str) -> str:
@@ -209,7 +191,7 @@ def test_a_deadline_before_the_gate_opens_is_no_reason_to_refuse_a_job_up_to_som
 def test_a_close_deadline_is_no_reason_to_refuse_a_job_on_any_release(
     lab: Lab, folder: Path, gate: str, more: tuple[str, ...]
 ) -> None:
-    """Where the gate is a hold, or the job waits behind a nearer begin time, as `fair-sbatch` gives it."""
+    """The gate is a hold, or the job waits behind a nearer begin time, as `fair-sbatch` gives it."""
     settle(lab, gate=gate)
     assert record(lab, submit(lab, folder, *DUE, *more))["JobState"] == "PENDING"
 
@@ -238,7 +220,7 @@ def test_the_hold_gate_at_submission(
 
 
 def said_by_a_controller(file: Path, state: str, ago: float) -> None:
-    """What a controller with looks every ten seconds said so long ago."""
+    """The file that a controller with looks every ten seconds wrote so long ago."""
     file.write_text(Health(time.time() - ago, 10.0, time.time() - ago, state).text())
 
 

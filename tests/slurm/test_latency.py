@@ -1,4 +1,4 @@
-"""How soon a job runs on a real Slurm when looks follow changes, beside plain sbatch in the same run."""
+"""The seconds until a job runs on a real Slurm when looks follow changes, beside plain sbatch in the same run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from slurm_fair.bell import Bell, place
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.harness import Site
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH, Delays, StopwatchJobs
 from tests.support.proofs import proved
-from tests.support.stopwatch_jobs import FAIR_SBATCH, Delays, StopwatchJobs
 
 pytestmark = pytest.mark.slurm
 PLUGIN = Path(__file__).parents[2] / "plugins" / "slurm"

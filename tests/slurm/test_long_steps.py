@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair_templates.demo_counter import verify
 from tests.slurm.harness import REPOSITORY, Site, wait_until
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24

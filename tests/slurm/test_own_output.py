@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.demo_training import COUNTER
 from tests.slurm.harness import Job, Site, wait_until
-from tests.slurm.test_job_side import COUNTER
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24
@@ -55,7 +55,7 @@ def _trains_again(site: Site, times: int) -> None:
 
 
 def seconds_of(clock: str) -> int:
-    """Of the day, in local time."""
+    """Seconds of the day, in local time."""
     hours, minutes, seconds = map(int, clock.split(":"))
     return hours * 3600 + minutes * 60 + seconds
 

@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.lab import Lab
 from slurm_fair.policy.profiling import MOVES
 from tests.slurm.harness import REPOSITORY, Site, lab_of_two_types, playing, wait_until
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 600, "interval": 1, "grace": 4, "align": "rolling"}

@@ -22,7 +22,7 @@ PERIOD = ("--start", "now-1hours")
 
 
 def told(site: Site, *words: str) -> dict[str, Any]:
-    """What --json prints; the period ends a moment after now, so that the last second is in it."""
+    """The output of --json; the period ends a moment after now, so that the last second is in it."""
     found: dict[str, Any] = json.loads(site.cli(*words, *PERIOD, "--json", timeout=120).stdout)
     return found
 

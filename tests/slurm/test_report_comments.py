@@ -12,7 +12,7 @@ from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import find
 from tests.slurm.harness import REPOSITORY, Job, Site, playing, wait_until
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 STEPS, PACE = 50_000, 20.0
@@ -75,7 +75,7 @@ def last_look(site: Site) -> Snapshot:
 
 
 def told(seen: Snapshot, job: Job) -> tuple[float, float]:
-    """What a look takes for known of a job: steps a second, and seconds left; nan = nothing."""
+    """A look's knowledge of a job: steps a second, and seconds left; nan = nothing."""
     row = int(find(seen.jobs.key, np.array([job.key])).item())
     if row < 0 or seen.told is None:
         return float("nan"), float("nan")

@@ -11,8 +11,8 @@ import pytest
 
 from slurm_fair.model import Snapshot
 from tests.slurm.harness import REPOSITORY, Job, Site, wait_until
-from tests.support.known_speed import known_speed
-from tests.support.stopwatch_jobs import FAIR_SBATCH
+from tests.slurm.known_speed import known_speed
+from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 PACE, STEPS, BATCH = 20.0, 50_000, 32

@@ -23,7 +23,6 @@ AS_IN_THE_PAPER = '[policy]\nname = "astraea"\n[policy.astraea]\nswap_after = 0\
 
 
 def lab_with(gpus: int) -> Iterator[Lab]:
-    """One node."""
     if (reason := available()) is not None:
         pytest.skip(reason)
     with Lab(spec=LabSpec(nodes=1, gpus_per_node=gpus)) as lab:
@@ -82,7 +81,7 @@ def had(ledger: Ledger, job: Job) -> float:
 
 
 def rho(ledger: Ledger) -> dict[str, float]:
-    """What tenants had of what they were owed."""
+    """The part of what they were owed that tenants had."""
     tenants = ledger.tenants
     return dict(zip(tenants.names, (tenants.had / tenants.owed_demand).tolist(), strict=True))
 

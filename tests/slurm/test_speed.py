@@ -1,4 +1,4 @@
-"""How exactly and how fast jobs change places; the long versions are proofs."""
+"""Jobs change places exactly and fast; the long versions are proofs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site_of(request: pytest.FixtureRequest) -> Iterator[Site]:
 
 
 def opened_at(site: Site, job: Job) -> list[float]:
-    """When each gate of a job began to be opened."""
+    """The instants at which each gate of a job began to be opened."""
     with site.reader() as journal:
         return [
             intent.time

@@ -29,7 +29,7 @@ def srun(site: Site, *options: str) -> Iterator[None]:
 
 
 def tenant(site: Site, name: str) -> dict[str, Any]:
-    """What `status` says of a tenant; nothing before anything is known of it."""
+    """The row of a tenant in `status`; nothing before anything is known of it."""
     table = json.loads(site.cli("status", "--json").stdout)["tenants"]
     return next((row for row in table if row["tenant"] == name), {})
 
@@ -59,7 +59,7 @@ def test_what_is_left_alone_is_charged_while_it_runs(
 
 
 def running(site: Site, *jobs: Job) -> int:
-    """How many of them hold GPUs."""
+    """The number of them that hold GPUs."""
     return sum(job.state == "RUNNING" for job in jobs)
 
 

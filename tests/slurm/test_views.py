@@ -1,4 +1,4 @@
-"""What people are told on a real Slurm: who holds the GPUs, who asked, what became of a job, and of a daemon."""
+"""People are told on a real Slurm who holds the GPUs, who asked, what became of a job, and of a daemon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.trees import ROOT
 from tests.slurm.harness import Site, wait_until
 from tests.support.schemas import faults
+from tests.support.trees import ROOT
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24

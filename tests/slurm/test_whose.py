@@ -1,4 +1,4 @@
-"""Whose a hold, a begin time or a node list is, on a real Slurm."""
+"""A hold, a begin time or a node list is told to be ours or somebody else's, on a real Slurm."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPEC = LabSpec(
 
 
 def tried_again(adapter: Adapter, job: str) -> bool:
-    """Whether Slurm has tried to start a job some seconds after its submission."""
+    """True where Slurm has tried to start a job some seconds after its submission."""
     columns = "SubmitTime:|,LastSchedEval:|"
     said = adapter.commands.run("squeue", "-h", "-j", job, "-O", columns).out.strip().split("|")
     return float(said[1]) > float(said[0]) + 1.5

@@ -1,4 +1,4 @@
-"""Whose a hold or a node list is, with the daemon running on a real Slurm."""
+"""A hold or a node list is told to be ours or somebody else's, with the daemon running on a real Slurm."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def view(
     jobs: Mapping[str, Account] | None = None,
     term: float = 900.0,
 ) -> View:
-    """What a policy sees of it, at the snapshot's instant."""
+    """The policy's view of it, at the snapshot's instant."""
     books = ledger(snapshot, tenants, jobs)
     return View(snapshot, books, leases or Leases.none(), LeaseTerms(term=term), snapshot.time)
 

@@ -62,23 +62,20 @@ class Diary:
         return range(len(actions))
 
     def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
-        """After everything."""
         assert len(ids) == len(outcomes)
         self._note("conclude")
         self.outcomes += outcomes
 
     def marks(self) -> Sequence[Mark]:
-        """What survived."""
+        """The marks that survived."""
         return tuple(self.marks_now.values())
 
     def set_marks(self, marks: Iterable[Mark]) -> None:
-        """Durable."""
         marks = list(marks)
         self._note("mark")
         self.marks_now |= {(mark.key, mark.whole_record): mark for mark in marks}
 
     def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
-        """Gone."""
         for key in keys:
             del self.marks_now[key]
 
@@ -87,7 +84,6 @@ class Anybody(Remit):
     """A remit over every job that anybody may have."""
 
     def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
-        """None."""
         return {}
 
 

@@ -53,7 +53,7 @@ class Adapter:
         return seen, row
 
     def blocked(self, job: str) -> Blocked:
-        """Why the job may not be planned."""
+        """The reason why the job may not be planned."""
         seen, row = self.job(job)
         return Blocked(int(seen.jobs.blocked[row]))
 

@@ -13,5 +13,5 @@ def read_acknowledgement(asked: Asked) -> Answer:
 
 
 def why_unheard(work_dir: str, job: str, user: str) -> str:
-    """Why no answer could be read there."""
+    """The reason why no answer could be read there."""
     return why_unreadable(Wanted(user, work_dir, job))

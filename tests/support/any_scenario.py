@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError
@@ -44,6 +45,7 @@ from slurm_fair.trace.regimes import Regime
 from slurm_fair.trace.table import Mode
 from tests.support.simulated import Arrival, Rounds, trace
 
+EXAMPLES = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 MINUTE = 60.0
 NEVER_SECONDS = 360_000.0  # whoever is not done by then will never be
 FAST, SLOW = "a100", "v100"
@@ -154,7 +156,7 @@ ONCE = st.dictionaries(st.tuples(_VERBS, st.integers(0, 12)), st.sampled_from(Hi
 
 @dataclass(frozen=True, slots=True)
 class Hitches:
-    """What befalls acts, drawn beforehand."""
+    """Mishaps of acts, drawn beforehand."""
 
     once: Mapping[tuple[Verb, int], Hitch] = field(
         default_factory=dict
@@ -197,7 +199,7 @@ class Case:
         return self.how.lease
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What was drawn, and little else: hypothesis shows it when a promise is broken."""
+        """The draws, and little else: hypothesis shows this when a promise is broken."""
         scenario, floor = self.scenario, self.scenario.machines
         nodes = zip(
             floor.names, floor.gpus.tolist(), floor.gpu_type.tolist(), floor.rack.tolist(), strict=True
@@ -216,7 +218,7 @@ class Case:
 
 
 def _told(job: Arrival) -> str:
-    """Without what is as usual."""
+    """The claims without those that are as usual."""
     said = {name: getattr(job, name) for name in Arrival.__slots__}
     return str({name: value for name, value in said.items() if repr(value) != repr(getattr(Arrival(), name))})
 
@@ -260,7 +262,7 @@ def cases(draw: Any) -> Case:
 
 
 def _that_can_be(jobs: list[Arrival], floor: Machines, measured: Throughputs | None) -> list[Arrival]:
-    """With wishes left out that these machines cannot fulfil, and smaller gangs where that is not enough."""
+    """Arrivals without wishes that these machines cannot fulfil, of smaller gangs where that is not enough."""
     possible = []
     for job in jobs:
         free = replace(job, gpu_type="")
@@ -307,7 +309,7 @@ class Peopled(Simulation):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a case."""
+    """The outcome of a case."""
 
     case: Case
     result: SimulationResult

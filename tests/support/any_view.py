@@ -90,7 +90,7 @@ SAID = (  # seconds as declared, seconds left, epoch, epochs, steps per second
 
 
 def _told(draw: Draw, rows: int, types: int) -> Told:
-    """What users and jobs say, with gaps."""
+    """Claims of users and jobs, with gaps."""
     said = [one_of_each(draw, *SAID, *[(0.0, 0.5, 1.0)] * types) for _ in range(rows)]
     table = np.array(said, dtype=np.float64).reshape(rows, len(SAID) + types)
     declared, left, epoch, epochs, steps = table[:, : len(SAID)].T.copy()

@@ -29,6 +29,6 @@ def rows(
 
 
 def run(*args: str, source: JournalReader | None = None, now: float = NOW) -> Result:
-    """What `slurm-fair report` does."""
+    """The output of `slurm-fair report`."""
     group = build_report_group(lambda context: source or months.Month(), lambda: now)
     return CliRunner().invoke(group, args, catch_exceptions=False)

@@ -66,7 +66,7 @@ def scene() -> tuple[Snapshot, Leases]:
 
 
 def plan(seen: Snapshot, verdict: Sequence[int], reasons: Sequence[str], **columns: Any) -> Plan:
-    """What was planned for each job of it; without more said, everybody's reason is the first and nobody waits."""
+    """A plan for each job of it; without more said, everybody's reason is the first and nobody waits."""
     rows = len(seen.jobs)
     usual: dict[str, Any] = {
         "reason": np.zeros(rows, dtype=np.int64), "rank": np.full(rows, -1), "score": np.full(rows, np.nan),

@@ -113,7 +113,6 @@ def job(base: int, **columns: Any) -> JobSpec:
 
 
 def node(gpus: int = 8, **columns: Any) -> NodeSpec:
-    """One node."""
     return NodeSpec(gpus, **columns)
 
 
@@ -244,7 +243,7 @@ def run(base: int, start: float = 0.0, end: float = 0.0, **columns: Any) -> RunS
 
 
 def runs(*specs: RunSpec) -> RunTable:
-    """What accounting says."""
+    """The runs that accounting tells."""
     rows = sorted(specs, key=lambda r: (pack(r.base, r.task), r.start))
     tenants = tuple(sorted({r.tenant for r in rows}))
     users = tuple(sorted({r.user or r.tenant for r in rows}))
@@ -322,7 +321,7 @@ def leases(*specs: LeaseSpec) -> Leases:
 
 
 def lying(leases: Leases, shown: Snapshot) -> Placement:
-    """Where leases lie, by row: what a snapshot shows of those that run, and what was promised to the others."""
+    """The places of leases, by row: as a snapshot shows those that run, and as promised to the others."""
     runs = find(leases.key, shown.jobs.key)
     runs = np.where((runs >= 0) & ~leases.promised[runs], runs, -1) if len(leases) else runs
     return shown.held.renumber(runs).plus(leases.promises_by(leases.key, shown.nodes.names))

@@ -30,7 +30,7 @@ class Said:
 
 
 def call(*arguments: str) -> Said:
-    """`slurm-fair ARGUMENTS`."""
+    """The outcome of `slurm-fair ARGUMENTS`."""
     out, err = io.StringIO(), io.StringIO()
     with own_log(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = ended_in_one_line(
@@ -41,7 +41,7 @@ def call(*arguments: str) -> Said:
 
 @contextlib.contextmanager
 def own_log() -> Iterator[logging.Logger]:
-    """What is set up in the log inside this block ends with it."""
+    """Everything that is set up in the log inside this block ends with it."""
     log = logging.getLogger("slurm_fair")
     handlers, propagate, level = log.handlers[:], log.propagate, log.level
     try:

@@ -55,7 +55,7 @@ def kept_for_movers(snapshot: Snapshot, plan: Plan) -> Ints:
 
 
 def keeps_gpus_unsaid(plan: Plan) -> bool:
-    """Whether a job is stopped though others are not ahead of it, to go on at a place that no memory tells."""
+    """True where a job is stopped to go on at a place that no memory tells, though others are not ahead of it."""
     reasons = plan.explanation.reason[plan.verdict == Verdict.REVOKE].tolist()
     moves = any(plan.explanation.reasons[reason].startswith(_MOVES) for reason in reasons)
     return moves and MOVES not in plan.memory
@@ -71,7 +71,7 @@ def _taken_whole(snapshot: Snapshot, plan: Plan) -> list[int]:
 
 
 def fits(snapshot: Snapshot, row: int, gpus: Ints, cpus: Ints, memory_mb: Ints) -> bool:
-    """Whether a gang could start, consolidated: on as few nodes of one type as its shape allows."""
+    """True where a gang could start, consolidated: on as few nodes of one type as its shape allows."""
     jobs, nodes, partitions = snapshot.jobs, snapshot.nodes, snapshot.partitions
     partition, asked = int(jobs.partition[row]), int(jobs.gpu_type[row])
     if not partitions.up[partition]:
@@ -122,7 +122,7 @@ _OUT_OF_THE_LINE = ("no node of its partition can take its gang", "its array's o
 
 @dataclass(frozen=True, slots=True)
 class Less:
-    """What a policy leaves idle on purpose, and which of the jobs that would fit it may not leave waiting."""
+    """The GPUs that a policy leaves idle on purpose, and which of the jobs that fit it may not leave waiting."""
 
     why: str
     still: Narrowed
@@ -142,7 +142,7 @@ def head_of_the_line(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[in
 
 
 def lines_within_their_quota(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
-    """Those of a tenant whose whole line would fit, and with what it has is within its quota, rounded down."""
+    """Jobs of a tenant whose whole line would fit, and with what it has is within its quota, rounded down."""
     jobs, weight = snapshot.jobs, snapshot.tenants.weight
     has = (plan.verdict == Verdict.GRANT) | (plan.verdict == Verdict.KEEP)
     has[snapshot.held.row] = True
@@ -223,5 +223,5 @@ LESS = MappingProxyType(
 
 
 def broken(policy: str, snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
-    """Of the rows that would fit, those that this policy must not leave waiting."""
+    """The rows that would fit and that this policy must not leave waiting."""
     return LESS[policy].still(snapshot, plan, rows) if policy in LESS else rows

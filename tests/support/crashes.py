@@ -1,4 +1,4 @@
-"""Where a controller can die: points round each intent, each command, each outcome and each record."""
+"""Points at which a controller can die: round each intent, each command, each outcome and each record."""
 
 from __future__ import annotations
 

@@ -39,7 +39,6 @@ class Books:
     asked: list[tuple[float, float, tuple[str, ...]]] = field(default_factory=list)
 
     def runs(self, start: float, end: float, partitions: Iterable[str]) -> RunTable | Blind:
-        """ports.History."""
         self.asked.append((start, end, tuple(partitions)))
         return self.says(start, end)
 
@@ -112,7 +111,7 @@ class Bench:
 
 
 def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
-    """As Daemon.build wires it, over the bench's commands, clock and accounting."""
+    """A daemon wired as Daemon.build does it, over the bench's commands, clock and accounting."""
     clock, journal, config = bench.world.clock, bench.journal, bench.config
     sink = MarksInHand() if dry_run else journal
     real = SlurmCluster(bench.commands, config.cluster, clock.now, sink, journal)

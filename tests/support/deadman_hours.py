@@ -26,7 +26,6 @@ class Hours:
     each: Callable[[], None] = lambda: None
 
     def now(self) -> float:
-        """The bench's time."""
         return self.bench.now
 
     def sleep_until(self, instant: float) -> None:
@@ -45,7 +44,7 @@ class Hours:
         self.bench.world.catch_up()
 
     def watched(self, seconds: float) -> int | None:
-        """What the dead-man came to in so many seconds; None while it watches on."""
+        """The dead-man's end after so many seconds; None while it watches on."""
         self.until = self.now() + seconds
         try:
             return watch(self.bench.config, self.bench.places, self)

@@ -48,11 +48,9 @@ class MemoryJournal:
 
     @property
     def wants(self) -> frozenset[Want]:
-        """Whole ticks."""
         return EVERYTHING
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
-        """Keep both."""
         self.at("before_append", ())
         if self.records and tick.number <= self.records[-1].number:
             raise AssertionError(f"tick {tick.number} follows tick {self.records[-1].number}")
@@ -65,11 +63,9 @@ class MemoryJournal:
         return self.standing
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """Ticks by number."""
         return (r for r in self.records if r.number >= first and (last is None or r.number <= last))
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
-        """Written down."""
         self.at("before_intent", actions)
         ids = range(len(self.intents), len(self.intents) + len(actions))
         self.intents |= {number: (action, None) for number, action in zip(ids, actions, strict=True)}
@@ -77,7 +73,7 @@ class MemoryJournal:
         return ids
 
     def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
-        """What came of them."""
+        """The outcomes of these acts."""
         actions = [outcome.action for outcome in outcomes]
         self.at("before_outcome", actions)
         for number, outcome in zip(ids, outcomes, strict=True):
@@ -89,11 +85,9 @@ class MemoryJournal:
         return list(self._marks.values())
 
     def set_marks(self, marks: Iterable[Mark]) -> None:
-        """Add or replace."""
         self._marks |= {(mark.key, mark.whole_record): mark for mark in marks}
 
     def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
-        """Take away."""
         for key in keys:
             self._marks.pop(key, None)
 
@@ -110,7 +104,7 @@ class FakeCluster:
         self.adapter = SlurmCluster(commands, config.cluster, now, journal, journal, _READERS)
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        """What the adapter sees, the jobs having written what they have to say."""
+        """A look of the adapter, the jobs having written what they have to say."""
         for key in asked:
             self._write(key)
         return self.adapter.observe(asked)
@@ -127,12 +121,10 @@ class FakeCluster:
         (folder / "ack.json").write_text(json.dumps(said) if restarts >= 0 else "")
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """The adapter's acts."""
         return self.adapter.actuate(actions)
 
 
 def fake_config(gate: str = "begin") -> Config:
-    """Everything managed."""
     return replace(from_tree({}, "test"), slurm=SlurmSection(gate=gate, reports="file"))
 
 
@@ -174,7 +166,6 @@ class Site:
 
     @property
     def now(self) -> float:
-        """The site's time."""
         return self.world.clock.now()
 
     def tick(self) -> TickDone:
@@ -190,7 +181,7 @@ class Site:
         self.standing = self.journal.latest() or Standing.new(self.now)
 
     def next_look(self, began: float) -> float:
-        """When the daemon would look again."""
+        """The instant at which the daemon would look again."""
         return next_look(self.standing, self.rules.terms, began, self.now)
 
     def run_until(self, instant: float) -> None:

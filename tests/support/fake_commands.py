@@ -23,7 +23,7 @@ _O_FIELD = re.compile(r"([A-Za-z\-_]+):([^,A-Za-z]*)")
 
 @dataclass(slots=True)
 class Trouble:
-    """What is wrong with the connection just now."""
+    """A fault of the connection just now."""
 
     dead: bool = False  # the controller does not answer; nothing is done
     lose_replies: int = 0  # so many acts are done, and their answers get lost
@@ -46,7 +46,6 @@ class FakeCommands(Commands):
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
     ) -> CommandResult:
-        """One command."""
         self._begins()
         self.world.catch_up()
         if argv == ("scontrol", "-d", "-o") and stdin is not None and not self.trouble.dead:
@@ -77,7 +76,7 @@ class FakeCommands(Commands):
         return CommandResult(argv, -9, "", heard, timeout_seconds, timed_out=True)
 
     def _waits_in_array(self, job: str) -> int:
-        """How many tasks of its array wait in one record; of the last one Slurm says nothing."""
+        """The number of tasks of its array that wait in one record; of the last one Slurm says nothing."""
         base = int(job.partition("_")[0])
         return max((len(r.tasks) for r in self.world.records.values() if r.base == base), default=0)
 
@@ -233,7 +232,7 @@ class FakeCommands(Commands):
         raise NotImplementedError(" ".join(argv))
 
     def _counters(self, argv: tuple[str, ...]) -> CommandResult:
-        """What slurmctld counts; each listing took it a millisecond, or what a test says."""
+        """The counters of slurmctld; each listing took it a millisecond, or what a test says."""
         records = self.world.records.values()
         over = sum(not record.alive for record in records)
         jobs = {"submitted": len(records), "started": len(self.world.starts), "completed": over}

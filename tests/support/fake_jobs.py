@@ -1,4 +1,4 @@
-"""What a fake Slurm is made of: a clock, nodes, job records, and what a job does when it is let run."""
+"""The parts of a fake Slurm: a clock, nodes, job records, and what a job does when it is let run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ class PushedClock(VirtualClock):
         super().__init__(now)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
         self._now += seconds
 
 
 @dataclass(slots=True)
 class Machine:
-    """One node."""
-
     name: str
     gpus: int = 8
     others: int = 0  # GPUs held by jobs that are not ours to manage
@@ -44,7 +41,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a job does once it is let run."""
+    """The acts of a job once it is let run."""
 
     seconds: float = math.inf
     checkpoints: bool = True
@@ -122,7 +119,7 @@ class Record:
 
     @property
     def depends(self) -> bool:
-        """Whether it waits for another one's end."""
+        """True where it waits for another one's end."""
         return self.after is not None and self.after.alive
 
     @property
@@ -132,7 +129,7 @@ class Record:
 
     @property
     def finishes_at(self) -> float:
-        """When its work is done if nobody interferes."""
+        """The instant at which its work is done if nobody interferes."""
         if self.state != RUNNING:
             return math.inf
         return max(self.counted_to, self.waits_until) + self.work.seconds - self.done

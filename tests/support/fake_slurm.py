@@ -180,7 +180,7 @@ class World:
         return [record for _, record in sorted(self.records.items()) if record.alive]
 
     def listed(self) -> list[Record]:
-        """What squeue lists: the living, and the dead for a while."""
+        """The rows of squeue: the living, and the dead for a while."""
         self.catch_up()
         return [
             record
@@ -289,7 +289,6 @@ class World:
     # -- what people and machines do ----------------------------------------------------------------------
 
     def cancel(self, base: int, task: int = NO_TASK) -> None:
-        """scancel."""
         record = self.record(base, task)
         record = self.split(record, task) if task >= 0 else record
         if record.state == RUNNING:
@@ -314,7 +313,6 @@ class World:
             record.hold(by, self.time)
 
     def release(self, base: int, task: int = NO_TASK) -> None:
-        """`scontrol release`."""
         record = self.record(base, task)
         record.held, record.eligible = "", max(record.eligible, record.submit + 1)  # looked at in a second
         self.wake()

@@ -33,7 +33,7 @@ def hanging(place: Path) -> Iterator[Path]:
 
 
 def _hear_and_say_nothing(server: int) -> None:
-    """Until the file system is gone."""
+    """Reads and answers nothing until the file system is gone."""
     try:
         while os.read(server, 1 << 20):
             pass

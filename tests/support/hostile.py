@@ -1,4 +1,4 @@
-"""What a user may write to be taken for somebody else's job: rows and lines of Slurm's listings, in any text."""
+"""Texts of a user who wants to be taken for somebody else's job: rows and lines of Slurm's listings."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Run:
 
     @property
     def messages(self) -> Path:
-        """Where the controller looks."""
+        """The folder in which the controller looks."""
         return self.folder / ".slurm-fair" / "7"
 
     def read(self, name: str) -> dict[str, Any]:
@@ -51,11 +51,10 @@ class Run:
         return document
 
     def text(self) -> str:
-        """What the job has printed."""
+        """The output of the job."""
         return self.output.read_text()
 
     def until(self, true: Callable[[], bool], seconds: float = 20) -> None:
-        """Poll."""
         deadline = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < deadline, f"not within {seconds} s; printed: {self.text()!r}"
@@ -66,11 +65,11 @@ class Run:
         self.until(lambda: text in self.text())
 
     def ask(self, signum: int = signal.SIGUSR2) -> None:
-        """What scancel --batch --signal does."""
+        """A signal as scancel --batch --signal sends it."""
         self.process.send_signal(signum)
 
     def requeue(self) -> None:
-        """As slurmstepd ends a run: SIGTERM for all its processes, then SIGKILL for what outlives the script."""
+        """End a run as slurmstepd does: SIGTERM for all its processes, SIGKILL for what outlives the script."""
         self._signal(signal.SIGTERM)
         self.process.wait(20)
         self._signal(signal.SIGKILL)

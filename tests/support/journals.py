@@ -88,7 +88,6 @@ def snapshot(count: int = 4, time: float = 1000.0) -> Snapshot:
 
 
 def plan(count: int = 4) -> Plan:
-    """Everybody waits."""
     return Plan(
         verdict=np.zeros(count, dtype=np.int8),
         places=Placement.none(),
@@ -123,7 +122,7 @@ def action(number: int = 1, verb: Verb = Verb.OPEN) -> Action:
 
 
 def outcome(number: int = 1, result: Result = Result.DONE) -> Outcome:
-    """What came of it."""
+    """The outcome of an act."""
     return Outcome(action(number), result, "as asked", 0.25)
 
 
@@ -133,7 +132,6 @@ def event(time: float = 1000.0, kind: str = "started", job: int = 1, /, **detail
 
 
 def tick(number: int = 1, count: int = 4, time: float = 1000.0, **changes: Any) -> TickRecord:
-    """One tick."""
     content: dict[str, Any] = {
         "number": number, "time": time, "policy": "astraea", "settings": {"share": "quota"},
         "terms": LeaseTerms(), "seed": 7, "snapshot": snapshot(count, time), "plan": plan(count),

@@ -34,5 +34,5 @@ class Watch:
         return float(getattr(self.ledger.tenants, column)[self.ledger.tenants.names.index(name)])
 
     def kinds(self) -> list[tuple[str, float]]:
-        """What happened to jobs."""
+        """The kinds of the events of jobs."""
         return [(event.kind, event.time) for event in self.told if event.kind != EventKind.CAPACITY]

@@ -118,9 +118,8 @@ class Month(EventFile):
         super().__init__(events(), moments())
 
     def latest(self) -> Standing:
-        """The ledger now."""
         return standing()
 
     def began(self) -> float:
-        """When the ledger began."""
+        """The instant at which the ledger began."""
         return FEB_1

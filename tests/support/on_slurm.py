@@ -63,7 +63,6 @@ class Slurm:
         return self.lab.run(*argv, check=False, user=user)
 
     def update(self, job: str, *assignments: str) -> subprocess.CompletedProcess[str]:
-        """`scontrol update`."""
         return self.do("scontrol", "update", f"jobid={job}", *assignments)
 
     @property
@@ -74,7 +73,7 @@ class Slurm:
 
     @property
     def lists_by_record(self) -> bool:
-        """Whether squeue can list an array record by record (22.05) and not only task by task (24.11 on)."""
+        """True where squeue can list an array record by record (22.05) and not only task by task (24.11 on)."""
         return self.release < (24, 11)
 
     def rows(self, job: str) -> list[Seen]:
@@ -104,7 +103,6 @@ class Slurm:
         return self.wait(job, lambda seen: seen.state in states, seconds)
 
     def clear(self) -> None:
-        """Cancel everything."""
         self.do("scancel", "-u", "root")
         self.do("scancel", "-u", "games")
 

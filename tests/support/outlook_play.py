@@ -35,11 +35,9 @@ class Kept:
         self.record = record
 
     def latest(self) -> Standing | None:
-        """Nobody asks."""
         return None
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """Nobody asks."""
         return iter(())
 
 
@@ -72,7 +70,6 @@ class Play:
     started: dict[int, float] = field(default_factory=dict)
 
     def run(self, seconds: float) -> Play:
-        """Looks every interval."""
         standing, journal, ahead = Standing.new(T0), Kept(), list(self.submissions)
         for at in range(0, int(seconds) + 1, int(TERMS.interval)):
             self.scene.at(at)

@@ -43,7 +43,7 @@ def run(
 
 
 def past(rows: Iterable[dict[str, str]]) -> Past:
-    """What accounting would tell."""
+    """Runs as accounting would tell them."""
     listing = Listing()
     for row in rows:
         listing.add(row)

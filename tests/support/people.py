@@ -1,4 +1,4 @@
-"""What users and admins do to jobs in a random history of the controller."""
+"""Acts of users and admins on jobs in a random history of the controller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slurm_fair.model.ids import pack
 from tests.support.fake_slurm import ADMIN, PENDING, RUNNING, USER
 
 if TYPE_CHECKING:
-    from tests.properties.test_controller import History
+    from tests.support.controller_history import History
 
 NODES = {"n1": 4, "n2": 4, "n3": 8}
 

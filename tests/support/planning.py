@@ -40,7 +40,7 @@ def planner_of(policy: Policy, limits: PlannerLimits = DROPS) -> Iterator[Isolat
 
 
 def comes_true(what: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether it is so before the time is up."""
+    """True if it is so before the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
@@ -59,6 +59,6 @@ def lives(number: int) -> bool:
 
 
 def files_of(number: int) -> list[str]:
-    """What its open files lead to."""
+    """The targets of its open files."""
     folder = Path(f"/proc/{number}/fd")
     return sorted(os.readlink(each) for each in folder.iterdir())

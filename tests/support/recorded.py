@@ -11,7 +11,7 @@ VARIABLE = "SLURM_FAIR_RECORD"
 
 
 def recording() -> bool:
-    """Whether golden files are to be written; `make test` and CI refuse that."""
+    """True where golden files are to be written; `make test` and CI refuse that."""
     return os.environ.get(VARIABLE) == "1"
 
 

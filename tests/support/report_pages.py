@@ -35,7 +35,7 @@ def page(folder: Path, name: str, *args: str, source: JournalReader | None = Non
 
 
 def rows(name: str, *args: str, source: JournalReader | None = None) -> list[dict[str, Any]]:
-    """What --json says of the same, its total last."""
+    """The rows of --json of the same, its total last."""
     document = json.loads(run(name, *(args or WHOLE), "--json", source=source).stdout)
     return [*document["rows"], *([document["total"]] if "total" in document else [])]
 

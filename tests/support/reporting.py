@@ -79,11 +79,10 @@ class MemoryShelf:
     writings: int = 0
 
     def known(self) -> tuple[Known, Beliefs]:
-        """As it was kept last."""
+        """The samples as they were kept last."""
         return self.kept
 
     def keep_known(self, known: Known, beliefs: Beliefs) -> None:
-        """Keep it."""
         self.kept, self.writings = (known, beliefs), self.writings + 1
 
 
@@ -95,11 +94,9 @@ class Stage:
     acts: bool = True
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot:
-        """The snapshot."""
         return self.shown
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Nothing is done."""
         return ()
 
 

@@ -17,7 +17,7 @@ from tests.support.builders import JobSpec, NodeSpec, lease, leases, snapshot
 
 @dataclass
 class Play:
-    """What happened so far; times begin at one term, because a job that started at 0 never started."""
+    """The play so far; times begin at one term, because a job that started at 0 never started."""
 
     jobs: Sequence[JobSpec]
     nodes: Mapping[str, int | NodeSpec]
@@ -37,7 +37,7 @@ class Play:
         self.now = self.now or self.term
 
     def seen(self) -> View:
-        """What the policy sees now."""
+        """The policy's view now."""
         specs = [self._spec(spec) for spec in self.jobs if spec.submit <= self.now]
         snap = snapshot(time=self.now, nodes=self.nodes, jobs=specs, weights=self.weights)
         if self.declared:

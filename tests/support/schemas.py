@@ -17,7 +17,7 @@ _SILENT = {"$schema", "$id", "title", "description", "examples"}
 
 
 def faults(value: Any, schema: dict[str, Any], where: str = "$") -> list[str]:
-    """What is wrong with a document; empty when it keeps to its schema."""
+    """The faults of a document; empty when it keeps to its schema."""
     found: list[str] = []
     for word, rule in schema.items():
         if word not in _SILENT:

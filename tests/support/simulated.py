@@ -53,7 +53,6 @@ class Arrival:
 
 
 def arrival(at: float = 0.0, **columns: Any) -> Arrival:
-    """One job."""
     return Arrival(at, **columns)
 
 
@@ -106,7 +105,7 @@ def trace(arrivals: Iterable[Arrival]) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How a simulated controller gives its leases."""
+    """The rules by which a simulated controller gives its leases."""
 
     lease: float | None = 600.0
     interval: float = 10.0
@@ -120,7 +119,7 @@ class Rounds:
 
     @property
     def ledger(self) -> LedgerSettings:
-        """How shares are counted."""
+        """The settings by which shares are counted."""
         return LedgerSettings(everyone_counts=self.everyone)
 
 
@@ -143,7 +142,6 @@ def simulated(
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:
-    """A whole run."""
     how = how or Rounds()
     scenario = Scenario(
         trace=jobs if isinstance(jobs, Trace) else trace(jobs),

@@ -49,7 +49,7 @@ def simulated(trace: Path, *arguments: str) -> Said:
 
 
 def document(trace: Path, *arguments: str) -> dict[str, Any]:
-    """What --json says."""
+    """The output of --json."""
     said = simulated(trace, "--json", *arguments)
     assert (said.code, said.err) == (0, "")
     found: dict[str, Any] = json.loads(said.out)

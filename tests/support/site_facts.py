@@ -1,4 +1,4 @@
-"""What the doctor learned of a sound site, for tests of what it makes of that."""
+"""Facts that the doctor learned of a sound site, for tests of what it makes of them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Stub:
             (programs / name).chmod(0o755)
 
     def commands(self, timeout_seconds: float = 5.0) -> Commands:
-        """As the adapter takes them."""
+        """The commands as the adapter takes them."""
         return Commands(timeout_seconds=timeout_seconds, bin_dir=self.folder / "bin", draw=lambda: "")
 
     def answers(self, program: str, *answers: str | tuple[int, str, str], hangs: bool = False) -> None:

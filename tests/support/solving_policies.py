@@ -25,7 +25,7 @@ class Strange:
 
 
 def plain(view: View) -> Plan:
-    """Who ran least first, then the oldest."""
+    """The order by time run, then by age."""
     rows = oldest_first(view, contenders(view))
     turn = rows[np.argsort(view.ran_seconds[rows], kind="stable")]
     return ordered(view, turn, memory={"by": "plan"})
@@ -141,7 +141,7 @@ class Solving:
     solves: ClassVar[bool] = True
 
     def plan(self, view: View) -> Plan:
-        """As it should be, or not."""
+        """A plan that is as it should be, or not."""
         odd = round(view.now / 10.0) % self.every == 0
         return DOES[self.does if odd else "plans"](view)
 
@@ -153,7 +153,7 @@ class SolvingQuick(Solving):
     quick: str = "plans"
 
     def quick_plan(self, view: View) -> Plan:
-        """What stands in."""
+        """The plan that stands in."""
         plan = DOES[self.quick](view)
         return replace(plan, memory={"by": "quick"})
 
@@ -163,7 +163,7 @@ class Hears(Solving):
     """Remembers how many events it heard of."""
 
     def plan(self, view: View) -> Plan:
-        """With the number of events in its memory."""
+        """A plan with the number of events in its memory."""
         plan = Solving.plan(self, view)
         heard: Any = view.memory.get("heard", 0)
         return replace(plan, memory={"heard": heard + len(view.happened)})

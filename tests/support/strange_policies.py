@@ -24,7 +24,7 @@ class Plain:
     """The oldest first, with leases that end."""
 
     def plan(self, view: View) -> Plan:
-        """As it should be."""
+        """A plan as it should be."""
         return ordered(view, oldest_first(view, contenders(view)))
 
 
@@ -33,7 +33,6 @@ class Raises:
     """Divides by zero once somebody runs."""
 
     def plan(self, view: View) -> Plan:
-        """For a while."""
         if view.expired.any():
             self._share(view)
         return Plain().plan(view)
@@ -44,10 +43,7 @@ class Raises:
 
 @dataclass(frozen=True)
 class Nothing:
-    """Returns no plan."""
-
     def plan(self, view: View) -> Plan:
-        """None."""
         return None  # type: ignore[return-value]
 
 
@@ -56,7 +52,7 @@ class Crowded:
     """Puts everybody on the first node."""
 
     def plan(self, view: View) -> Plan:
-        """Whoever waits."""
+        """A plan of the jobs that wait."""
         sheet, waits = Draft(view), view.waiting_rows
         sheet.say(waits, Verdict.GRANT, "it is here")
         gpus = view.snapshot.jobs.gpus[waits]
@@ -65,8 +61,6 @@ class Crowded:
 
 @dataclass(frozen=True)
 class Twice:
-    """Lists everybody twice."""
-
     def plan(self, view: View) -> Plan:
         """One order after the other."""
         rows = oldest_first(view, contenders(view))
@@ -78,7 +72,7 @@ class OneRank:
     """Gives two jobs the same place in its order."""
 
     def plan(self, view: View) -> Plan:
-        """With ranks of its own."""
+        """A plan with ranks of its own."""
         rank = ranks(len(view.waiting), view.waiting_rows)
         plan = Plain().plan(view)
         return replace(plan, why=plan.explanation.with_columns(rank=np.minimum(rank, 0)))
@@ -89,7 +83,6 @@ class Dice:
     """Shuffles with dice of its own."""
 
     def plan(self, view: View) -> Plan:
-        """Anybody."""
         return ordered(view, _DICE[0].permutation(contenders(view)))
 
 
@@ -121,7 +114,7 @@ class ByRow:
     """The first row first."""
 
     def plan(self, view: View) -> Plan:
-        """As they come."""
+        """A plan in the order of rows."""
         return ordered(view, contenders(view))
 
 
@@ -130,7 +123,7 @@ class WrongAccount:
     """Takes row i of the ledger for job i."""
 
     def plan(self, view: View) -> Plan:
-        """Who had least first."""
+        """A plan that begins with the job that had least."""
         rows = oldest_first(view, contenders(view))
         had = np.resize(np.append(view.ledger.jobs.had, 0.0), len(view.waiting))
         return ordered(view, rows[np.argsort(had[rows], kind="stable")])
@@ -138,8 +131,6 @@ class WrongAccount:
 
 @dataclass(frozen=True)
 class KeepsASet:
-    """Remembers a set."""
-
     def plan(self, view: View) -> Plan:
         """The jobs that it saw."""
         return replace(Plain().plan(view), memory={"seen": set(view.snapshot.jobs.key.tolist())})
@@ -154,7 +145,7 @@ class KeepsItsOwn:
     """Remembers a kind of its own, which comes back as a plain tuple."""
 
     def plan(self, view: View) -> Plan:
-        """With a note."""
+        """A plan with a note."""
         note = view.memory.get("note", _Note(0.0))
         return replace(Plain().plan(view), memory={"note": _Note(note.time + 1.0)})
 
@@ -166,7 +157,6 @@ class RestsAndCounts:
     rests = only_renews
 
     def plan(self, view: View) -> Plan:
-        """One more."""
         memory: Mapping[str, Any] = {"plans": view.memory.get("plans", 0) + 1}
         return replace(Plain().plan(view), memory=memory)
 
@@ -187,7 +177,7 @@ class NeedsSomebody:
     """Takes for granted that there is a job."""
 
     def plan(self, view: View) -> Plan:
-        """With the biggest gang."""
+        """A plan with the biggest gang."""
         view.snapshot.jobs.gpus.max()
         return Plain().plan(view)
 
@@ -197,7 +187,7 @@ class NeedsANode:
     """Takes for granted that there is a node."""
 
     def plan(self, view: View) -> Plan:
-        """With the biggest node."""
+        """A plan with the biggest node."""
         view.snapshot.nodes.gpus.max()
         return Plain().plan(view)
 
@@ -211,11 +201,10 @@ class _Entry:
 
     @property
     def value(self) -> str:
-        """As an entry point names it."""
+        """The class as an entry point names it."""
         return f"{self.kind.__module__}:{self.kind.__name__}"
 
     def load(self) -> Any:
-        """The class."""
         return self.kind
 
 

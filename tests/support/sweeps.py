@@ -36,7 +36,6 @@ class Here:
         self._orders, self._work, self._beat = orders, work, beat
 
     def ends(self) -> Iterator[OrderEnd[Any]]:
-        """One after another."""
         for at, order in enumerate(self._orders):
             try:
                 yield OrderEnd(at, self._work(order, self._beat))

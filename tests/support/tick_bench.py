@@ -46,12 +46,10 @@ class StubCluster:
     done: list[Action] = field(default_factory=list)
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        """The next sight."""
         self.asked.append(asked)
         return self.shown.pop(0)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Note them."""
         self.done += actions
         return tuple(Outcome(action, self.judge(action), "because") for action in actions)
 
@@ -93,7 +91,7 @@ class TickBench:
         return done
 
     def acts(self) -> list[str]:
-        """What was done in the last look."""
+        """The acts of the last look."""
         return [f"{a.verb.value} {label(a.key)}" for a in self.cluster.done]
 
 

@@ -16,7 +16,7 @@ from tests.support.rounds import Play
 
 @dataclass
 class ToldPlay(Play):
-    """As Play; `left` is what is to be done at first, in seconds on the reference type, and shrinks by running."""
+    """Like Play; `left` is the work at first, in seconds on the reference type, and shrinks by running."""
 
     left: Mapping[str, float] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class ToldPlay(Play):
     settled: set[str] = field(default_factory=set)  # whose lease has just begun
 
     def seen(self) -> View:
-        """With what was told."""
+        """The view with what was told."""
         seen = super().seen()
         snap = seen.snapshot
         names, types = labels(snap.jobs.key), len(snap.gpu_types)
@@ -53,7 +53,7 @@ class ToldPlay(Play):
         return replace(seen, snapshot=replace(snap, told=told, jobs=jobs), leases=held)
 
     def round(self, policy: Policy) -> set[str]:
-        """As Play's, but looked at again at once when a job was stopped: one that moves starts at once."""
+        """Like Play's, but looked at again at once when a job was stopped: one that moves starts at once."""
         seen = self.seen()
         plan = policy.plan(seen)
         said = verdicts(seen.snapshot, plan)

@@ -18,7 +18,7 @@ class TurningSizes:
     may_split: bool = True
 
     def plan(self, view: View) -> Plan:
-        """Whoever fits, in order of submission; a job is laid evenly over as few nodes as take it."""
+        """A plan of all that fit, in order of submission; a job is laid evenly over as few nodes as take it."""
         sheet = Draft(view)
         ends = view.over[~view.pinned_down[view.over]]
         sheet.say(ends, Verdict.REVOKE, "it is to run with another size")

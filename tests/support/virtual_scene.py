@@ -42,11 +42,10 @@ class Scene:
         return pack(self.hands.submit(Submission(gpus=gpus, seconds=seconds, **more)))
 
     def look(self) -> Snapshot:
-        """What a controller sees that waits for the answers of all whom it asked."""
+        """A look of a controller that waits for the answers of all whom it asked."""
         return self.cluster.observe(self.asked)
 
     def job(self, key: int) -> dict[str, Any]:
-        """One job's row."""
         jobs = self.look().jobs
         row = jobs.key.tolist().index(key)
         return {name: column[row].item() for name, column in jobs._arrays().items()}
@@ -68,7 +67,7 @@ class Scene:
         return key
 
     def ended(self, key: int) -> float:
-        """When a job's last run ended, in seconds; -1 while it has not."""
+        """The second at which a job's last run ended; -1 while it has not."""
         runs = list(self.books.of(key))
         return round(runs[-1].end - T0, 6) if runs and runs[-1].word == "COMPLETED" else -1.0
 

@@ -1,4 +1,4 @@
-"""What must never be at any look of a simulation, watched from outside while it runs."""
+"""Things that must never be at any look of a simulation, watched from outside while it runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Witness:
         return self._digest.hexdigest()
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
         self.looks += 1
         gangs_are_whole(tick.snapshot)
         one_lease_each(tick.snapshot, standing.leases)
@@ -118,7 +117,7 @@ def one_lease_each(snapshot: Snapshot, leases: Leases) -> None:
 
 
 def promises_are_covered(tick: TickRecord, leases: Leases) -> None:
-    """What is promised, less what is being given back for it, is there.
+    """Promised GPUs, less those that are being given back for them, are there.
 
     Whom Slurm refused to stop just now keeps his GPUs; what was promised of them is taken back at the next look.
     """
@@ -188,7 +187,7 @@ def _others_may_save(tick: TickRecord, leases: Leases) -> Bools:
 
 
 def _end_of(terms: LeaseTerms, since: Floats) -> Floats:
-    """When leases that begin then are over; aligned ones at the next multiple of the term that is not too near."""
+    """The end of leases that begin then; aligned ones end at the next multiple of the term not too near."""
     if not terms.aligned:
         return since + max(terms.term, terms.min_runtime)
     least = max(terms.min_runtime, min(terms.interval_min or terms.interval, terms.term / 4))
@@ -197,7 +196,7 @@ def _end_of(terms: LeaseTerms, since: Floats) -> Floats:
 
 
 def nobody_waits_for_nothing(tick: TickRecord, leases: Leases) -> None:
-    """When leases may be granted and nobody changes hands, no gang waits for what its policy could give it.
+    """No gang waits for what its policy could give it when leases may be granted and nobody changes hands.
 
     What Slurm refused just now is decided anew at the next look.
     """

@@ -324,10 +324,7 @@ def test_a_fenced_daemon_ends(bench: Bench) -> None:
 
 def test_a_daemon_that_gives_way_to_another_leaves_its_dead_man_nothing_to_free(bench: Bench) -> None:
     class Rival:
-        """Another daemon acts."""
-
         def hold(self, now: float) -> None:
-            """No."""
             raise AnotherDaemon("stop that one first")
 
     crowd(bench)

@@ -1,4 +1,4 @@
-"""How the daemon is put together: a shadow can neither act nor leave marks; and what fail-open takes for ours."""
+"""A daemon is put together: a shadow can neither act nor leave marks, and fail-open takes only ours for ours."""
 
 from __future__ import annotations
 

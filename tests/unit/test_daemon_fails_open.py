@@ -1,4 +1,4 @@
-"""What the daemon forgets when it has failed open, and what it must not."""
+"""The daemon forgets some things when it has failed open, and must not forget others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def started(world: World, leaves_in: float = 1e9) -> int:
 
 
 def mark(number: int, world: World) -> Mark:
-    """Of a job that we opened on n1."""
+    """The mark of a job that we opened on n1."""
     record = world.record(number)
     return Mark(pack(number), number, False, record.submit, record.restarts, 0.0, True, 1.0, pin="n1")
 

@@ -24,7 +24,7 @@ def stray(bench: Bench) -> int:
 
 
 def frees(record: TickRecord) -> list[Outcome]:
-    """What came of the acts that free."""
+    """The outcomes of the acts that free."""
     return [outcome for outcome in record.outcomes if outcome.action.verb is Verb.FREE]
 
 

@@ -1,4 +1,4 @@
-"""What running jobs report goes through the whole daemon: into its journal, to the next job, and past its end."""
+"""Reports of running jobs go through the whole daemon: into its journal, to the next job, and past its end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def submit(bench: Bench, name: str = "train-1", gpus: int = 2, work: float = 1e6
 
 
 def report(bench: Bench, number: int, **keys: object) -> None:
-    """As lease.py writes it."""
+    """A report as lease.py writes it."""
     folder = job_directory(f"{bench.commands.work}/{number}", str(number))
     folder.mkdir(parents=True, exist_ok=True)
     for each in (folder.parent, folder):

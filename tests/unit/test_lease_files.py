@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lease import Lease, learning_rate_factor, save_snapshot
-from tests.unit.test_lease import ask, environment, read
+from tests.support.lease_folder import ask, environment, read
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Disk:
-    """What was asked of the disk, in order: syncs and renames by name."""
+    """The calls to the disk, in order: syncs and renames by name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done: list[str] = []

@@ -83,11 +83,10 @@ class Training:
             )
 
     def said(self) -> str:
-        """What it has printed."""
+        """The lines that it has printed."""
         return (self.folder / "output").read_text()
 
     def until(self, true: Callable[[], bool], seconds: float = 20) -> None:
-        """Poll."""
         deadline = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < deadline, f"not within {seconds} s; it said: {self.said()}"
@@ -106,7 +105,7 @@ class Training:
         (self.folder / "over").touch()
 
     def asks(self) -> None:
-        """What the runtime does on a request."""
+        """A request as the runtime makes it."""
         self.requests += 1
         head = {"v": 1, "what": "request", "job": "7", "restart": 1}
         request = {**head, "request": self.requests, "time": 1}
@@ -125,7 +124,7 @@ class Training:
         self.until(lambda: self.answer() == (request, saved, step))
 
     def stored(self) -> list[str]:
-        """What stands in the snapshots, the newest first."""
+        """The contents of the snapshots, the newest first."""
         return [snapshot.path.read_text() for snapshot in lease.snapshots(self.folder / "snapshots")]
 
     def stop(self) -> None:
@@ -139,7 +138,7 @@ class Training:
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """What the runtime sets, for run 1 of job 7."""
+    """The variables that the runtime sets, for run 1 of job 7."""
     return {
         "SLURM_FAIR_MANAGED": "1",
         "SLURM_FAIR_DIR": str(folder),
@@ -347,7 +346,7 @@ def test_two_threads_may_save_the_same_step(tmp_path: Path) -> None:
 
 
 def write_text(state: str, path: Path) -> None:
-    """How the states of these tests are written."""
+    """The way in which the states of these tests are written."""
     path.write_text(state)
 
 

@@ -1,4 +1,4 @@
-"""What the daemon publishes beyond one tick: expected starts, past errors, jobs that ended."""
+"""The daemon publishes more than one tick: expected starts, past errors, jobs that ended."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from slurm_fair.errors import InputError, SlurmFairError, StoreError
 from slurm_fair.state_folder import write_kept as write_place
 from slurm_fair.trace.files import write_with as write_trace
 from slurm_fair_accounting.drawing.page_file import claimed
-from tests.architecture.trees import named, python
 from tests.support.command_line import call
 from tests.support.simulations import COSTS, made, simulated
+from tests.support.trees import named, python
 
 MALLORY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")

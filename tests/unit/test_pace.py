@@ -1,4 +1,4 @@
-"""When the daemon looks again: at once for jobs that are left without a gate, and never in a hurry for nothing."""
+"""The daemon looks again at once for jobs that are left without a gate, and never in a hurry for nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many plans a daemon made since its start, and how many failed."""
+"""A count of the plans that a daemon made since its start, and of those that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published for users: by whom it may be forged (nobody), what it says, and what it costs."""
+"""Files published for users cannot be forged, say what is so, and cost little."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def files(folder: Path) -> dict[str, Any]:
-    """What lies there; the board aside."""
+    """The files there, without the board."""
     return {path.name: json.loads(path.read_text()) for path in folder.iterdir() if path.name != "board.json"}
 
 

@@ -1,4 +1,4 @@
-"""What the daemon tells a service manager."""
+"""The daemon tells a service manager its state."""
 
 from __future__ import annotations
 

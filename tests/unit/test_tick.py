@@ -79,7 +79,6 @@ class Raises:
     """A policy with a bug."""
 
     def plan(self, view: View) -> Plan:
-        """Never."""
         raise KeyError("no such tenant")
 
 
@@ -118,7 +117,6 @@ class Answers:
     """A policy that returns no plan at all."""
 
     def plan(self, view: View) -> Plan:
-        """Nothing."""
         return None  # type: ignore[return-value]
 
 
@@ -193,7 +191,6 @@ def test_what_a_policy_remembers_comes_back_to_it_unless_its_plan_was_refused() 
 
 
 def refuses(*verbs: Verb) -> Judge:
-    """Slurm refuses these."""
     return lambda action: Result.REFUSED if action.verb in verbs else Result.DONE
 
 

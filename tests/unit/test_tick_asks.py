@@ -24,7 +24,7 @@ class Prompt(StubCluster):
     """A cluster whose jobs have nothing to save."""
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Whoever is asked answers, and is requeued at once."""
+        """A cluster where each job that is asked answers, and is requeued at once."""
         outcomes = StubCluster.actuate(self, actions)
         at_once = [action._replace(verb=Verb.REQUEUE) for action in actions if action.verb is Verb.ASK]
         return outcomes + StubCluster.actuate(self, at_once)

@@ -11,8 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats
-from slurm_fair.policy import View
+from slurm_fair.policy import Floats, View
 
 CAME = "came"  # in memory: jobs by the hour of their submission
 _HOUR = 3600.0

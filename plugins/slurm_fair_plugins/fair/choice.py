@@ -8,9 +8,23 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of, ranks
 from slurm_fair.model.sizes import with_gangs
-from slurm_fair.policy import OrderOptions, Pools, Shapes, View, ordered, sizes_of, speed_in, usual_gpus
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Ints,
+    OrderOptions,
+    Pools,
+    Shapes,
+    View,
+    absent,
+    any_of,
+    ordered,
+    ranks,
+    sizes_of,
+    speed_in,
+    usual_gpus,
+)
 from slurm_fair.policy.plan_value import GREEDY, SOLVED, PlanValue
 from slurm_fair.solve.linear import Effort
 from slurm_fair.solve.lots import LotsAnswer, best_lots

@@ -8,9 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints, any_of
-from slurm_fair.policy import View
-from slurm_fair.policy.history import ended_now
+from slurm_fair.policy import Floats, Ints, View, any_of, ended_now
 from slurm_fair.throughput.robust import weighted_medians
 
 # In memory: of each tenant, seconds run by its ended jobs as far as they still count, and these over declared.

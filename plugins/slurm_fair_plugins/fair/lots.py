@@ -7,8 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of, ranks
-from slurm_fair.policy import Pools, View, sizes_of, speed_in, usual_gpus
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Ints,
+    Pools,
+    View,
+    absent,
+    any_of,
+    ranks,
+    sizes_of,
+    speed_in,
+    usual_gpus,
+)
 from slurm_fair.solve.lots import LotsProblem
 from slurm_fair_plugins.fair.period import Stock
 from slurm_fair_plugins.fair.worth import Worth, has_shapes

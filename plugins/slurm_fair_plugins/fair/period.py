@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 
 from slurm_fair.model import Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy import View
+from slurm_fair.policy import Bools, Floats, Ints, View
 from slurm_fair.solve.filling import densest_first
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from slurm_fair.model import Plan, Snapshot
-from slurm_fair.model.columns import Ints
 from slurm_fair.policy import (
+    YEARS,
+    Decided,
+    Ints,
     Order,
     PlacerName,
     View,
@@ -17,9 +19,7 @@ from slurm_fair.policy import (
     contenders,
     ordered,
 )
-from slurm_fair.policy.decided import Decided
 from slurm_fair.policy.plan_value import PlanValue
-from slurm_fair.policy.settings import YEARS
 from slurm_fair_plugins.fair.arrivals import Arrivals
 from slurm_fair_plugins.fair.choice import PeriodChoice
 from slurm_fair_plugins.fair.credit import Credit

@@ -10,8 +10,7 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
 from slurm_fair.model import Mode, Snapshot
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, any_of, take_or
-from slurm_fair.policy import View, alike, usual_gpus
+from slurm_fair.policy import Bools, Codes, Floats, Ints, View, alike, any_of, take_or, usual_gpus
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining
 from slurm_fair_plugins.fair.arrivals import stretched

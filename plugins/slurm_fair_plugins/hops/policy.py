@@ -9,10 +9,21 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from slurm_fair.model import Plan, Snapshot
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy import Order, View, Within, Words, check_settings, over_array_limit, sizes_of
-from slurm_fair.policy.orders.offer import Offer, only_one_shape
-from slurm_fair.policy.packing.gang import Sites
+from slurm_fair.policy import (
+    Bools,
+    Floats,
+    Ints,
+    Offer,
+    Order,
+    Sites,
+    View,
+    Within,
+    Words,
+    check_settings,
+    only_one_shape,
+    over_array_limit,
+    sizes_of,
+)
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
 from slurm_fair_plugins.configurations import configurations, freely_placed, shapes_now
 from slurm_fair_plugins.hops.priority import Name, priorities
@@ -117,7 +128,7 @@ class _Round:
         self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
     def _lay_the_rest(self) -> None:
-        """Whoever fits what no plan used gets it, in the order of the queue."""
+        """Jobs that fit what no plan used get it, in the order of the queue."""
         rest = self.rows[self._undecided() & self.view.waiting[self.rows]]
         if len(rest) and self.offer.free.any():
             self.offer.lay(rest)

@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
-from slurm_fair.model.columns import Bools, Floats, Ints, take_or
-from slurm_fair.policy import View, sizes_of, speed_in
+from slurm_fair.policy import Bools, Floats, Ints, View, sizes_of, speed_in, take_or
 
 Name: TypeAlias = Literal["lr", "ftf", "las", "sjf", "srtf", "ltgf"]
 _NOBODY_KNOWS = 3600.0  # seconds that jobs run of which nobody said how long, where nobody said it of any

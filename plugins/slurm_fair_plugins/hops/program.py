@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy.orders.offer import Offer
+from slurm_fair.policy import Bools, Floats, Ints, Offer
 from slurm_fair.solve.places import PlacesProblem
 from slurm_fair_plugins.configurations import Configurations, Shape
 

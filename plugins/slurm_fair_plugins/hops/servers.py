@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.policy import View
+from slurm_fair.policy import Bools, Ints, View
 from slurm_fair.solve.places import speed_classes
 from slurm_fair_plugins.configurations import Configurations, Shape
 

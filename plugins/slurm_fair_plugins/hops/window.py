@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy import View, alike, speed_in
+from slurm_fair.policy import Bools, Floats, Ints, View, alike, speed_in
 from slurm_fair_plugins.hops.priority import type_parts
 
 

@@ -52,7 +52,7 @@ class LedgerBatches:
         return self._happened(look).events[look.number]
 
     def tell_all(self) -> None:
-        """Whoever hears is told of every look so far."""
+        """A listener is told of every look so far."""
         looks: dict[Happened, list[int]] = {}
         for look in self._shown:
             looks.setdefault(self._happened(look), []).append(look.number)

@@ -32,7 +32,7 @@ CASES = {
 
 
 def events_of(folder: Path, name: str, policy: str, *arguments: str, seed: int = 1) -> Path:
-    """What a simulation tells."""
+    """The events that a simulation tells."""
     outages, path = folder / "outages.csv", folder / f"{name}.jsonl"
     outages.write_text(OUTAGES)
     given = (str(outages) if part == "OUTAGES" else part for part in arguments)
@@ -122,7 +122,6 @@ def a_short_run(folder: Path) -> list[str]:
 
 
 def itself(folder: Path) -> list[str]:
-    """Every line twice."""
     return (folder / "events.jsonl").read_text().splitlines(keepends=True)
 
 

@@ -69,7 +69,7 @@ def test_its_table_holds_the_numbers_of_the_json(name: str, tmp_path: Path) -> N
 
 
 def read(text: str, key: str, value: Any) -> Any:
-    """What a cell says, in the units of the JSON; numbers to as many places as are written."""
+    """The value of a cell, in the units of the JSON; numbers to as many places as are written."""
     if text == "-" or (text == "inf" and key == "rho"):
         return "" if value == "" else None
     if isinstance(value, str):

@@ -87,7 +87,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def findings(said: Said) -> dict[str, list[str]]:
-    """What was found, by level."""
+    """The findings, by level."""
     listed = json.loads(said.out)["findings"]
     return {level: [f["what"] for f in listed if f["level"] == level] for level in ("ok", "warning", "error")}
 

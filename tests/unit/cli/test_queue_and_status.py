@@ -38,7 +38,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def said_by(config: Path, *words: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     done = CliRunner().invoke(cli, ["--config", str(config), *words], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout

@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def replayed(*arguments: str) -> dict[str, Any]:
-    """What `replay --json` prints, held to its schema."""
+    """The output of `replay --json`, held to its schema."""
     said = call("replay", *arguments, "--json")
     assert said.code == 0, said.err
     found: dict[str, Any] = json.loads(said.out)

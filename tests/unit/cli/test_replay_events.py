@@ -1,4 +1,4 @@
-"""What really happened can be reported on as a simulation of it can: `replay --events-out` writes it too."""
+"""Reports tell of what really happened as of a simulation of it: `replay --events-out` writes its events too."""
 
 from __future__ import annotations
 

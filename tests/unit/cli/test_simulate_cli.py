@@ -429,7 +429,7 @@ def test_the_table_goes_through_pipes_plain_and_says_what_was_simulated(tmp_path
 
 
 def test_policies_are_told_the_speeds_that_were_measured(tmp_path: Path) -> None:
-    """With more GPUs the model is slower, so hops keeps one, though the cluster is idle."""
+    """The model is slower with more GPUs, so hops keeps one, though the cluster is idle."""
     speeds = tmp_path / "speeds.csv"
     rows = [f"s,v100,consolidated,m,8,{gpus},{rate}" for gpus, rate in ((1, 1), (2, 0.8), (4, 0.5))]
     speeds.write_text("\n".join(["source,gpu_type,placement,model,batch_size,gpus,steps_per_s", *rows, ""]))

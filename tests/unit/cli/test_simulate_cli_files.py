@@ -1,4 +1,4 @@
-"""What `slurm-fair simulate` writes: jobs, events for the reports, pages; whole, alike again, or not at all."""
+"""Files of `slurm-fair simulate`: jobs, events for the reports, pages; whole, alike again, or not at all."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_an_interruption_is_one_line_and_leaves_neither_files_nor_processes(tmp_
 
 
 def wait_for_nobody(group: int) -> None:
-    """Until no process of a group is left; the last one, Python's own tracker, notices a moment later."""
+    """Wait until no process of a group is left; the last one, Python's own tracker, notices a moment later."""
     deadline = time.monotonic() + 20
     with contextlib.suppress(ProcessLookupError):
         while True:
@@ -284,7 +284,7 @@ def wait_for_nobody(group: int) -> None:
 
 
 def wait_for_lines(folder: Path, process: subprocess.Popen[str]) -> None:
-    """Until a simulation has written some of its events."""
+    """Wait until a simulation has written some of its events."""
     deadline = time.monotonic() + 60
     while not any(path.stat().st_size > 10_000 for path in folder.glob(".slurm-fair-*.jsonl")):
         assert process.poll() is None

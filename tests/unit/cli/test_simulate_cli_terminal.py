@@ -15,7 +15,7 @@ from tests.support.simulations import made
 def _on_terminals(
     trace: Path, *arguments: str, environment: dict[str, str], command: str = "simulate"
 ) -> tuple[str, str]:
-    """What a terminal on each of both outputs was given."""
+    """The texts that a terminal on each of both outputs was given."""
     ours, theirs = zip(pty.openpty(), pty.openpty(), strict=True)
     words = [sys.executable, "-m", "slurm_fair.cli", command, str(trace), "--gpus", "16", *arguments]
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""How long an arrival waits for the next look that may grant it something."""
+"""An arrival waits for the next look that may grant it something."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import recorded
+from tests.support.doc_examples import said
 from tests.support.sweeps import here
-from tests.unit.cli.test_simulate_example import said
 
 __all__ = ["here"]
 PAGE = Path(__file__).parents[3] / "docs" / "sweep.md"

@@ -1,4 +1,4 @@
-"""Which lease term is recommended, and what a change of hands costs."""
+"""A lease term is recommended, by what a change of hands costs."""
 
 from __future__ import annotations
 

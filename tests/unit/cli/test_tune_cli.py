@@ -18,7 +18,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "tune-lease.json").read_text())
 
 
 def document(*arguments: str) -> dict[str, Any]:
-    """What --json prints, held to its schema."""
+    """The output of --json, held to its schema."""
     said = call("tune-lease", *arguments, "--json")
     assert said.code == 0, said.err
     found: dict[str, Any] = json.loads(said.out)

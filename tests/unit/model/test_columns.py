@@ -20,8 +20,6 @@ TABLES = [kind for kind in vars(model).values() if isinstance(kind, type) and is
 
 @dataclass(frozen=True)
 class Shelf(Columns):
-    """A table."""
-
     number: Ints
     width: Floats
     colours: tuple[str, ...] = ()
@@ -105,7 +103,7 @@ def test_a_value_is_worked_out_once_for_each_object_and_its_failure_is_not_kept(
 
         @once
         def value(self) -> int:
-            """The sum."""
+            """The quotient of a test."""
             worked.append(self.name)
             return 1 // (len(worked) - 1)
 
@@ -113,7 +111,7 @@ def test_a_value_is_worked_out_once_for_each_object_and_its_failure_is_not_kept(
     with pytest.raises(ZeroDivisionError):
         _ = first.value
     assert [first.value, first.value, second.value, worked] == [1, 1, 0, ["a", "a", "b"]]
-    assert Sum.value.__doc__ == "The sum."
+    assert Sum.value.__doc__ == "The quotient of a test."
 
 
 def test_what_is_taken_on_each_node_is_kept_and_nobody_can_change_it() -> None:

@@ -1,4 +1,4 @@
-"""How Slurm fills nodes with a gang: the one rule that policies, the controller and simulations go by."""
+"""Slurm fills nodes with a gang by one rule, which policies, the controller and simulations go by."""
 
 from __future__ import annotations
 

@@ -3,54 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot, Verdict
-from slurm_fair.policy import View
+from slurm_fair.model import Blocked, JobState, LeasePhase, Verdict
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.accounts import Account, places, reasons, verdicts, view
-from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
+from tests.support.astraea_views import (
+    GRANT,
+    KEEP,
+    LEAVE,
+    NOW,
+    RENEW,
+    REVOKE,
+    WAIT,
+    cluster,
+    decided,
+    granted,
+    over,
+    running,
+)
+from tests.support.builders import NodeSpec, job, lease, leases, node
 
-NOW = 10_000.0
 EARLY_START = "it never ran, and with it the first leases of its tenant stay within its quota"
 IN_TURN, AHEAD_OF_IT = Astraea(early_starts=0), Astraea(early_starts=1)  # of the tenant's turn
-GRANT, WAIT, RENEW, REVOKE, KEEP, LEAVE = (
-    Verdict.GRANT,
-    Verdict.WAIT,
-    Verdict.RENEW,
-    Verdict.REVOKE,
-    Verdict.KEEP,
-    Verdict.LEAVE,
-)
-
-
-def cluster(*jobs: JobSpec, gpus: int | dict[str, int | NodeSpec] = 8, **weights: float) -> Snapshot:
-    """One node, or those given."""
-    nodes: dict[str, int | NodeSpec] = {"n1": gpus} if isinstance(gpus, int) else gpus
-    return snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights)
-
-
-def running(base: int, on: dict[str, int], **columns: Any) -> JobSpec:
-    """A job that runs there."""
-    return job(base, gpus=sum(on.values()), on=on, state=JobState.RUNNING, **columns)
-
-
-def over(*specs: JobSpec) -> Leases:
-    """Leases of these jobs, all of them over."""
-    return leases(*(lease(s.base, s.on or {}, end=NOW) for s in specs))
-
-
-def decided(seen: View, policy: Astraea | None = None) -> dict[str, Verdict]:
-    """Verdicts by label."""
-    return verdicts(seen.snapshot, (policy or Astraea()).plan(seen))
-
-
-def granted(seen: View, policy: Astraea | None = None) -> list[str]:
-    """Labels of the granted jobs, in order."""
-    return [label for label, verdict in decided(seen, policy).items() if verdict == GRANT]
 
 
 def test_the_neediest_tenant_goes_first() -> None:
@@ -135,7 +112,7 @@ def test_nobody_stops_when_nobody_takes_its_gpus() -> None:
 
 
 def test_a_whole_node_is_made_where_it_harms_those_owed_least() -> None:
-    """By number b's gang costs jobs 4 and 2 their GPUs, but they lie on two nodes: 3 goes rather than 1."""
+    """Jobs 4 and 2 would lose to b's gang by number, but they lie on two nodes: 3 goes rather than 1."""
     on = {1: ("n1", "c"), 2: ("n1", "f"), 3: ("n2", "d"), 4: ("n2", "e")}
     small = [running(i, {name: 4}, tenant=tenant) for i, (name, tenant) in on.items()]
     seen = cluster(*small, job(9, gpus=8, tenant="b"), gpus={"n1": 8, "n2": 8})

@@ -13,8 +13,7 @@ from slurm_fair.model.ids import labels
 from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea, Deadlines
 from tests.support.accounts import Account, reasons, verdicts, view
-from tests.support.builders import job, lease, leases
-from tests.unit.plugins.test_astraea import (
+from tests.support.astraea_views import (
     GRANT,
     NOW,
     RENEW,
@@ -26,6 +25,7 @@ from tests.unit.plugins.test_astraea import (
     over,
     running,
 )
+from tests.support.builders import job, lease, leases
 
 HOUR = 3600.0
 
@@ -64,7 +64,7 @@ URGENCIES: list[tuple[str, Astraea, dict[str, tuple[float, float]], str]] = [
 def test_a_tenant_with_deadlines_offers(
     policy: Astraea, given: dict[str, tuple[float, float]], first: str
 ) -> None:
-    """Of three jobs that fill the cluster; the first is owed most."""
+    """Three jobs fill the cluster; the first is owed most."""
     seen = cluster(*(job(i, gpus=8, submit=i) for i in (1, 2, 3)))
     accounts = {"1": Account(1, 10), "2": Account(5, 10), "3": Account(9, 10)}
     assert granted(view(with_deadlines(seen, **given), jobs=accounts), policy) == [first]

@@ -1,4 +1,4 @@
-"""Where the walk of `fair` is not the best plan: fragments, GPU types, sizes; and what is kept of each period."""
+"""The walk of `fair` is not always the best plan: fragments, GPU types, sizes; and what is kept of each period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose GPUs are taken: what is free first, then likely losers', then those of jobs that are owed less."""
+"""GPUs are taken from what is free first, then from likely losers, then from jobs that are owed less."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Last(Log):
     """Keeps the last tick that it was given, and the standing after it."""
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
-        """As it is."""
+        """Kept as it is."""
         super().append(tick, standing)
         self.tick, self.standing = tick, standing
 

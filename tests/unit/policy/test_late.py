@@ -20,7 +20,7 @@ def runs(base: int, node: str, submit: float = 50.0) -> JobSpec:
 
 
 def cluster(*jobs: JobSpec, nodes: int = 2, over: tuple[int, ...] = ()) -> View:
-    """Those that run hold leases, which are over for some."""
+    """Running jobs hold leases, which are over for some."""
     seen = snapshot(time=1000.0, nodes={f"n{n}": 8 for n in range(1, nodes + 1)}, jobs=jobs)
     held = [
         lease(j.base, j.on, end=999.0 if j.base in over else 2000.0)

@@ -39,7 +39,6 @@ def cluster(*jobs: JobSpec, nodes: dict[str, int | NodeSpec] | None = None) -> S
 
 
 def decided(seen: View, order: list[int], **how: Any) -> dict[str, Verdict]:
-    """Verdicts by label."""
     return verdicts(seen.snapshot, ordered(seen, np.array(order, dtype=np.int64), **how))
 
 

@@ -1,4 +1,4 @@
-"""Who stands in the line for a tenant's own share, and who is free of it."""
+"""Some jobs stand in the line for a tenant's own share, and others are free of it."""
 
 from __future__ import annotations
 

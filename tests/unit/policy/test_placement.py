@@ -1,4 +1,4 @@
-"""Where a gang comes to lie."""
+"""A gang is laid over nodes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def planned(now: View, bounds: Profiling = BOUNDS) -> Plan:
 
 
 def books(*turns: Turn, tries: Mapping[tuple[int, str], int] | None = None, spent: float = 0.0) -> TurnBook:
-    """What is remembered today."""
+    """The memory of today."""
     return TurnBook(turns, tries or {}, 100, {"a": spent} if spent else {})
 
 

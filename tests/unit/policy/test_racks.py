@@ -23,7 +23,7 @@ def seen(asked: JobSpec, nodes: Mapping[str, int | NodeSpec], racks: str | None)
 
 
 def laid(view: Snapshot, loss: Loss | None = None) -> tuple[Room, Gang, Sites | None]:
-    """Where the only job comes to lie, and the room that it found."""
+    """The nodes of the only job, and the room that it found."""
     table = view.nodes
     cpus, memory_mb = table.cpus - table.cpus_others, table.memory_mb - table.memory_others_mb
     room = Room(Pools.of(view), table.capacity, cpus, memory_mb, loss)
@@ -34,7 +34,6 @@ def laid(view: Snapshot, loss: Loss | None = None) -> tuple[Room, Gang, Sites | 
 def lie(
     asked: JobSpec, nodes: Mapping[str, int | NodeSpec], racks: str | None, loss: Loss | None = None
 ) -> dict[str, int] | None:
-    """GPUs by node."""
     view = seen(asked, nodes, racks)
     sites = laid(view, loss)[2]
     return None if sites is None else {view.nodes.names[at]: gpus for at, gpus in sites}

@@ -1,4 +1,4 @@
-"""Who cannot be placed whoever gives way, and who is asked to give way though nobody needs it."""
+"""Some jobs cannot be placed whoever gives way, and some are asked to give way though nobody needs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TERMS = LeaseTerms(term=900.0)
 
 
 def kept_out(stays: JobSpec, *leased: Any, term: float = 900.0) -> bool:
-    """Whether job 2 is blocked because job 1 has its GPUs."""
+    """True where job 2 is blocked because job 1 has its GPUs."""
     seen = view(snapshot(time=1000.0, jobs=[stays, job(2, gpus=8)]), leases(*leased), {}, {}, term)
     blocked = without_the_kept_out(seen, Astraea()).snapshot.jobs.blocked.tolist()
     return bool(blocked == [Blocked.NOT_BLOCKED, Blocked.KEPT])
@@ -60,7 +60,7 @@ def stay(
     unsettled: tuple[int, ...] = (),
     first: JobState = JobState.RUNNING,
 ) -> list[str]:
-    """Which of two jobs that were asked go on, where job 3 was promised two GPUs beside them."""
+    """The jobs of two that were asked that go on, where job 3 was promised two GPUs beside them."""
     needs = needs or {}
     pair = [
         job(base, gpus=2, on={"n1": 2}, cpus=30, memory_mb=200_000, submit=100.0, state=state)

@@ -51,7 +51,7 @@ def held(*ends: float) -> Leases:
 
 
 def shown(jobs: Snapshot, of: Leases, reserve_after: float = TERM, earlier: Plan | None = None) -> View:
-    """What a policy is shown under rolling leases, after an earlier plan."""
+    """The view of a policy under rolling leases, after an earlier plan."""
     made = view(jobs, of, tenants={"a": Account(10, 10), "b": Account(0, 10)})
     terms = replace(made.terms, aligned=False, reserve_after=reserve_after)
     return set_aside(replace(made, terms=terms, memory=earlier.memory if earlier else {}), ASTRAEA)

@@ -1,4 +1,4 @@
-"""How fast jobs would be in other shapes."""
+"""Speeds of jobs in other shapes."""
 
 from dataclasses import replace
 

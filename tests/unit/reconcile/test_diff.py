@@ -1,4 +1,4 @@
-"""What is to be done about the difference between leases and facts: one row per situation of a job."""
+"""Acts follow from the difference between leases and facts: one row per situation of a job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def acts(
     nodes: Mapping[str, Any] | None = None,
     unsettled: Mapping[int, float] = {},
 ) -> tuple[Action, ...]:
-    """What is to be done now."""
+    """The acts that are due now."""
     shown = snapshot(time=NOW, nodes=nodes or {"n1": 8, "n2": 8}, jobs=jobs)
     return actions_for(leases(*held), shown, TERMS, unsettled, NOW)
 
@@ -349,7 +349,6 @@ def test_an_empty_cluster_has_nothing_to_do() -> None:
 
 
 def without_jobs() -> Snapshot:
-    """Nodes only."""
     return snapshot(time=NOW, nodes={"n1": 8})
 
 

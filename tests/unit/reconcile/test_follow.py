@@ -33,7 +33,6 @@ def seen(*jobs: JobSpec, time: float = NOW) -> Snapshot:
 
 
 def wait(**columns: Any) -> JobSpec:
-    """Job 1, waiting."""
     return job(1, gpus=4, **columns)
 
 

@@ -60,7 +60,6 @@ def plan(
 
 
 def columns(table: Leases | Placement, *names: str) -> list[Any]:
-    """Columns as lists."""
     return [getattr(table, name).tolist() for name in names]
 
 
@@ -158,7 +157,7 @@ def test_a_plan_for_an_empty_queue_changes_nothing() -> None:
 
 
 def outcome(verb: Verb, result: Result, base: int = 1, **more: Any) -> Outcome:
-    """What came of an act on a job."""
+    """The outcome of an act on a job."""
     return Outcome(Action(verb, pack(base), base, 0.0, 0, **more), result)
 
 

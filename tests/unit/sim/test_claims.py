@@ -28,7 +28,7 @@ def scenario(folder: Path, claims: RunTimeClaims) -> Scenario:
 
 
 def told_after(seconds: float, where: Scenario) -> Told:
-    """What is told when the first two jobs have run for so long."""
+    """The claims when the first two jobs have run for so long."""
     clock = VirtualClock(T0)
     cluster = VirtualCluster(where, population(where, T0), clock, 900.0)
     jobs = cluster.observe({}).jobs

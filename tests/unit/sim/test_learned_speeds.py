@@ -47,7 +47,6 @@ class Known:
         self.turns: set[tuple[Any, ...]] = set()
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One look."""
         told, types = tick.snapshot.told, tick.snapshot.gpu_types
         assert told is not None
         model = [told.models[at] for at in told.model.tolist()]
@@ -62,7 +61,7 @@ class Known:
 
 
 def played(policy: str, speeds: Speeds) -> tuple[Known, float]:
-    """What was known, and the mean completion time."""
+    """The known speeds, and the mean completion time."""
     known = Known()
     done = simulated(
         jobs(), policy, machines=TWO_TYPES, throughputs=SPEEDS, speeds=speeds, listen=known,

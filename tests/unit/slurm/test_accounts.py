@@ -115,7 +115,7 @@ class Looks:
         self.now = 0.0
 
     def look(self, *accounts: str, after: float = 1.0, **given: float) -> dict[str, float]:
-        """What these accounts weigh."""
+        """The weights of these accounts."""
         self.now += after
         self.book.learn(accounts, given, self.now)
         return {name: self.book.weights.of(name) for name in accounts}

@@ -34,12 +34,12 @@ def folder_of(work_dir: Path) -> Path:
 
 
 def heard(work_dir: Path, user: str = ME, restarts: int = 2) -> int:
-    """What the controller takes the job's folder to say."""
+    """The message that the controller takes the job's folder to hold."""
     return read_acknowledgement(Asked(user, str(work_dir), "7_2", restarts, ASKED, NOW))
 
 
 def answer(work_dir: Path, document: object, restarts: int = 2, user: str = ME) -> int:
-    """What is read of a document in its place."""
+    """The value that is read of a document in its place."""
     text = document if isinstance(document, str) else json.dumps(document)
     (folder_of(work_dir) / "ack.json").write_text(text)
     return heard(work_dir, user, restarts)
@@ -89,8 +89,7 @@ def test_true_is_not_the_first_restart(tmp_path: Path) -> None:
     assert answer(tmp_path, GOOD | {"restart": True}, restarts=1) == Answer.NONE
 
 
-def nothing(path: Path) -> None:
-    """No file."""
+def nothing(path: Path) -> None: ...
 
 
 def linked(path: Path) -> None:
@@ -111,7 +110,6 @@ def fifo(path: Path) -> None:
 
 
 def directory(path: Path) -> None:
-    """A directory."""
     path.mkdir()
 
 

@@ -255,7 +255,7 @@ def test_the_begin_time_of_a_job_that_somebody_holds_is_not_renewed(stub: Stub) 
 
 
 def _stamped() -> Details:
-    """Of a job that was submitted held."""
+    """The stamp of a job that was submitted held."""
     return Details(Stamp(1, gate="hold"), "/home/alice", ())
 
 

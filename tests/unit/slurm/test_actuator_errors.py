@@ -16,8 +16,8 @@ from tests.support.actuator_bench import (
     mark,
     sent,
 )
+from tests.support.refusal_texts import TEXTS
 from tests.support.slurm_stub import Stub, row
-from tests.unit.slurm.test_refusals import TEXTS
 
 
 def _expected(kind: Class) -> Result:

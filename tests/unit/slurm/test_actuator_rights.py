@@ -1,4 +1,4 @@
-"""Whose jobs are acted on at all, and whose holds are lifted."""
+"""Jobs of the scope alone are acted on, and our own holds alone are lifted."""
 
 from __future__ import annotations
 
@@ -125,5 +125,4 @@ class Objecting(Remit):
     """A remit over nobody."""
 
     def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
-        """All."""
         return dict.fromkeys(rows["record"].tolist(), "it is left alone")

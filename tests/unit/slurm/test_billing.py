@@ -1,4 +1,4 @@
-"""What a GPU counts by TRESBillingWeights, and how an adapter keeps to it."""
+"""A GPU counts by TRESBillingWeights, and an adapter keeps to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_weights_are_read_as_slurm_writes_them(text: str, weights: dict[str, flo
 
 
 def lines(**partitions: str) -> list[str]:
-    """As `scontrol -o show partition` has them."""
+    """The lines of `scontrol -o show partition`."""
     return [
         f"PartitionName={name} AllowGroups=ALL State=UP TRESBillingWeights={text} TRES=cpu=64"
         if text

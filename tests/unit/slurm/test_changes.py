@@ -27,7 +27,7 @@ ACTS = (
 
 
 def said(rows: Mapping[str, tuple[int, int]], jobs: int = 0) -> str:
-    """What sdiag prints: calls of each kind with their microseconds."""
+    """The output of sdiag: calls of each kind with their microseconds."""
     lines = [f"Jobs {word}: {jobs}" for word in ("submitted", "started", "completed", "canceled", "failed")]
     lines += ["Jobs pending: 7", "", "Remote Procedure Call statistics by message type"]
     lines += [

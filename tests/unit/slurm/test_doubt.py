@@ -42,11 +42,11 @@ class Scene:
         self.rows = rows
 
     def first(self) -> dict[int, str]:
-        """What the first look of a journal cannot explain."""
+        """The jobs that the first look of a journal cannot explain."""
         return unexplained(self.rows, self.queue, self.marks)
 
     def doubts(self, at_first: Mapping[int, str]) -> list[str]:
-        """What stays in doubt."""
+        """The jobs that stay in doubt."""
         found = in_doubt(self.rows, self.queue, self.marks, at_first, 0.0)
         return [each.nodes for each in found]
 

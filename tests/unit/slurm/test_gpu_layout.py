@@ -1,4 +1,4 @@
-"""Which GPUs of which nodes a running job has."""
+"""A running job has these GPUs of these nodes."""
 
 from __future__ import annotations
 

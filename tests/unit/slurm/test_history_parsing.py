@@ -29,12 +29,12 @@ def line(
 
 
 def said(*rows: list[str]) -> str:
-    """As sacct prints them."""
+    """The lines that sacct prints."""
     return "".join("|".join(row) + "\n" for row in rows)
 
 
 def cells(text: str) -> list[list[str]]:
-    """Of a capture."""
+    """The cells of a capture."""
     return [row.split("|") for row in text.splitlines()]
 
 

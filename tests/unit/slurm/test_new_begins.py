@@ -50,7 +50,7 @@ class Scene:
         return found.jobs
 
     def change(self, eligible: float, comment: str) -> None:
-        """What the hook makes of its owner's change."""
+        """The hook's answer to its owner's change."""
         records = self.world.records
         records[self.number] = replace(records[self.number], eligible=eligible, comment=comment)
 

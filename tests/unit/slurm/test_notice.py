@@ -34,7 +34,6 @@ class NoticeQueue(Commands):
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
     ) -> CommandResult:
-        """One command."""
         self.said.append(" ".join(argv[:2]))
         if self.dead:
             return CommandResult(argv, 1, "", "Unable to contact slurm controller (connect failure)", 1.0)

@@ -35,7 +35,7 @@ def asked(user: str, work_dir: str | Path, job: str = "7", what: str = ACK) -> W
 
 
 def saved(found: dict[int, Message]) -> dict[int, object]:
-    """What each answer says of the state; None where there is no answer."""
+    """The word of each answer on the state; None where there is no answer."""
     return {key: message.get("saved") for key, message in found.items()}
 
 
@@ -51,7 +51,7 @@ def answer(work_dir: Path, job: str = "7") -> None:
 
 @pytest.fixture
 def readers() -> Iterator[Readers]:
-    """As the daemon has them."""
+    """The readers as the daemon has them."""
     made = Readers()
     yield made
     made.close()
@@ -67,7 +67,7 @@ def odd(tmp_path: Path) -> Iterator[Readers]:
 
 
 def processes(readers: Readers) -> list[int]:
-    """Those that wait for the next look."""
+    """The processes that wait for the next look."""
     return [reader.process.pid for reader in readers._idle]
 
 

@@ -1,4 +1,4 @@
-"""What Slurm's error texts mean for one job of many."""
+"""Slurm's error texts have a meaning for one job of many."""
 
 from __future__ import annotations
 
@@ -10,51 +10,8 @@ from slurm_fair.model import Result
 from slurm_fair.slurm.acting.act_result import is_for_later, line_about, refused_or_unknown, signalled
 from slurm_fair.slurm.acting.refusals import Class, classify
 from slurm_fair.slurm.command import CommandResult
+from tests.support.refusal_texts import TEXTS
 
-# Texts of slurm_errno.c, releases 22.05 to 26.05, and whether they prove that nothing was done.
-TEXTS: dict[str, Class] = {
-    "Unexpected message received": Class.UNKNOWN,
-    "Communication connection failure": Class.UNKNOWN,
-    "Socket timed out on send/recv operation": Class.UNKNOWN,
-    "Zero Bytes were transmitted or received": Class.UNKNOWN,
-    "Unable to contact slurm controller (connect failure)": Class.LATER,
-    "Unable to contact slurm controller (send failure)": Class.UNKNOWN,
-    "Unable to contact slurm controller (receive failure)": Class.UNKNOWN,
-    "Unable to contact slurm controller (shutdown failure)": Class.UNKNOWN,
-    "Rate limit exceeded, please retry momentarily": Class.LATER,
-    "Rate limit exceeded, please retry later": Class.LATER,
-    "Incompatible versions of client and server code": Class.BROKEN,
-    "Protocol authentication error": Class.BROKEN,
-    "Invalid job id specified": Class.GONE,
-    "Requested operation is presently disabled": Class.NEVER,
-    "Job is pending execution": Class.CHANGED,
-    "Only batch jobs are accepted or processed": Class.NEVER,
-    "Job has already finished": Class.GONE,
-    "Job is no longer pending execution": Class.CHANGED,
-    "Job is not running": Class.CHANGED,
-    "Job is in held state, pending scheduler release": Class.HELD,
-    "Job/step already completing or completed": Class.GONE,
-    "Job can not be altered now, try again later": Class.LATER,
-    "Changes to job priority are not persistent, change nice instead": Class.RIGHTS,
-    "Job not heterogeneous job leader": Class.NEVER,
-    "Slurm backup controller in standby mode": Class.LATER,
-    "Requested operation not supported on this system": Class.NEVER,
-    "Access/permission denied": Class.RIGHTS,
-    "Invalid user id": Class.RIGHTS,
-    "Cannot modify scrontab jobs through scontrol": Class.NEVER,
-    "Unable to connect to database": Class.UNKNOWN,
-    "Job update not available right now, the DB index is being set, try again in a bit": Class.LATER,
-    "Invalid node name specified": Class.PLACE,
-    "Requested nodes not in this partition": Class.PLACE,
-    "Required node not available (down, drained or reserved)": Class.PLACE,
-    "Requested nodes are busy": Class.PLACE,
-    "MaxJobCount limit reached": Class.UNKNOWN,
-    "Invalid time specified": Class.UNKNOWN,
-    "Job can not start due to maintenance reservation.": Class.PLACE,
-    "I/O error writing script/environment to file": Class.UNKNOWN,
-    "a text of a later release": Class.UNKNOWN,
-    "": Class.UNKNOWN,
-}
 SEVERAL = """\
 Invalid node name specified for job 7
 Job is no longer pending execution for job 17
@@ -99,7 +56,7 @@ def test_a_line_that_names_no_job_is_about_every_job() -> None:
 
 
 def answer(code: int, err: str, timed_out: bool = False) -> CommandResult:
-    """What a command said."""
+    """The result of a command."""
     return CommandResult(("scontrol",), code, "", err, 3.0, timed_out)
 
 

@@ -1,4 +1,4 @@
-"""Which jobs may be acted on: those of the scope, for as long as they are who the last look showed."""
+"""Jobs of the scope may be acted on, for as long as they are who the last look showed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ GOOD: dict[str, Any] = {
 
 
 def said(**changes: object) -> dict[str, Any]:
-    """What is taken from a report that is good but for these."""
+    """The values that are taken from a report that is good but for these."""
     return judged(GOOD | changes, (7, 0, START), NOW)
 
 
@@ -117,7 +117,7 @@ class Counting(Readers):
     asked: list[list[str]] = field(default_factory=list)
 
     def read(self, wanted: Mapping[int, Wanted], begin_seconds: float = 60.0) -> dict[int, Message]:
-        """With time enough on any machine."""
+        """Read with time enough on any machine."""
         self.asked.append([each.job for each in wanted.values()])
         return super().read(wanted, 60.0)
 
@@ -134,7 +134,7 @@ class Known(JobDetails):
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Iterator[RunReports]:
-    """As a look has them."""
+    """The reports as a look has them."""
     details = Known(FakeCommands(World(PushedClock(), {"n1": 4})))
     details.work = str(tmp_path)
     made = RunReports(details, Counting(patience=60.0))
@@ -159,17 +159,17 @@ def running(number: int, **columns: Any) -> JobSpec:
 
 
 def look(*jobs: JobSpec, time: float = NOW) -> Snapshot:
-    """What a look saw of them."""
+    """A look's view of them."""
     return snapshot(time=time, nodes={"n1": 1000}, jobs=jobs)
 
 
 def heard(reports: RunReports, seen: Snapshot, way: str = "file") -> Reported | None:
-    """What one look hears."""
+    """The reports that one look hears."""
     return reports.of(seen, way)
 
 
 def labels_of(found: Reported | None, seen: Snapshot) -> list[str]:
-    """Who has reported."""
+    """The jobs that have reported."""
     return [] if found is None else [label(seen.jobs.key.item(row)) for row in found.row.tolist()]
 
 

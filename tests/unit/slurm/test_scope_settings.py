@@ -1,4 +1,4 @@
-"""What a site says of plain jobs, and of interactive ones."""
+"""A site has settings for plain jobs, and for interactive ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.model import Snapshot
-from tests.unit.slurm.test_aside import Site
+from tests.support.shared_site import Site
 
 
 def look(**scope: Any) -> Snapshot:
@@ -21,7 +21,7 @@ def look(**scope: Any) -> Snapshot:
 
 
 def tenants(seen: Snapshot) -> str:
-    """Whose jobs are managed."""
+    """The tenants whose jobs are managed."""
     return "".join(seen.tenants.names[row] for row in seen.jobs.tenant)
 
 

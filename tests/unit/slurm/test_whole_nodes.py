@@ -6,7 +6,7 @@ import pytest
 
 from slurm_fair.ledger import advance
 from slurm_fair.model import Ledger
-from tests.unit.slurm.test_aside import Site
+from tests.support.shared_site import Site
 
 # A node of the fake: 4 GPUs, 64 CPUs, 512,000 MB.
 GREEDY = {
@@ -52,7 +52,7 @@ def test_an_exclusive_job_asks_for_whole_nodes() -> None:
 
 
 def test_who_asks_for_more_nodes_than_there_are_asks_for_no_more_gpus() -> None:
-    """As `sbatch --gpus=1 -n 999999999` does: such a job lies nowhere, and its demand is what its user wrote."""
+    """A job of `sbatch --gpus=1 -n 999999999` lies nowhere, and its demand is what its user wrote."""
     site = Site()
     job = site.world.submit(1, "a", begin=site.world.clock.now() + 500)
     greedy = tres({"cpu": "999999999"}) | {"NumNodes": "1562500"}

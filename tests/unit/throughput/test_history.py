@@ -11,7 +11,7 @@ from tests.support.speed_samples import BERT, DAY, OTHER, ends
 
 
 def expected(seconds: list[float], ran: float = 0.0, cls: JobClass = BERT, now: float = 0.0) -> RunTimes:
-    """What a job of a class can be expected to run, where those of BERT ran for so long."""
+    """The run time expected of a job of a class, where those of BERT ran for so long."""
     known = learned_ends(Known(), ends(seconds), 0.0, Keeping())
     return expected_run_times(known, [cls], np.array([ran]), now, Keeping())
 

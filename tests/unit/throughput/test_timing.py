@@ -16,7 +16,6 @@ def parts(data: float = 0.0, miss: float = 0.0, misses: float = 0.0, pattern: in
 
 
 def seconds(of: StepParts, communication: float = 0.0, waiting: float = 0.0) -> float:
-    """One step."""
     return float(step_seconds(of, np.array([communication]), np.array([waiting]))[0])
 
 

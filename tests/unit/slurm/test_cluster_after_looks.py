@@ -1,0 +1,157 @@
+"""Acts know from the looks before them of lifted holds, strays, slurmctld's start, and where answers lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm_fair import deadman
+from slurm_fair.config import from_tree
+from slurm_fair.errors import StoreBusy
+from slurm_fair.model import Action, Blocked, Result, Snapshot, Verb
+from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.command import CommandResult
+from slurm_fair.slurm.fail_open import NoIntents
+from slurm_fair.slurm.ownership.marks import MarksInHand
+from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.details import JobDetails
+from slurm_fair.slurm.reading.readers import Readers
+from slurm_fair.state_folder import Places
+from slurm_fair.store import open_journal, open_reader
+from tests.support.builders import job, snapshot
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import START, USER, Record
+from tests.support.fake_slurm import PushedClock, World
+
+GATE, BOOT = START + 600, int(START + 100)
+
+
+class Booted(FakeCommands):
+    """A slurmctld that says when it started."""
+
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
+        """The fake's own, and BOOT_TIME."""
+        said = super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
+        if argv != ("scontrol", "show", "config"):
+            return said
+        return CommandResult(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
+
+
+class Asked(Booted):
+    """Remembers what it was asked."""
+
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
+        self.asked = [*getattr(self, "asked", []), " ".join(argv)]
+        return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
+
+
+def test_after_a_clock_was_set_back_all_is_asked_again() -> None:
+    world = World(PushedClock(), {"n1": 4})
+    world.submit(1)
+    commands = Asked(world)
+    config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
+    cluster = SlurmCluster(commands, config.cluster, world.clock.now, MarksInHand(), NoIntents())
+    cluster.observe({})
+    world.clock.advance(-3600)
+    commands.asked = []
+    cluster.observe({})
+    for word in ("sshare", "reservation", "config"):
+        assert any(word in said for said in commands.asked), (word, commands.asked)
+
+
+class Scene:
+    """A job behind a gate on full nodes, the daemon's cluster, and a mark."""
+
+    def __init__(self, mark: Mapping[str, Any], scope: Mapping[str, Any] | None = None) -> None:
+        self.world = World(PushedClock(), {"n1": 4})
+        self.world.take("n1", 4)
+        self.job = self.world.submit(1, begin=GATE, stamped=False)
+        known = {"pinned": False, "set_at": START, "submit": self.record.submit, **mark}
+        marks = MarksInHand((Mark(pack(self.job), self.job, False, restarts=0, **known),))
+        config = from_tree({"lease": {"term": 300, "interval": 10}, "scope": dict(scope or {})}, "here")
+        self.commands = Booted(self.world)
+        self.cluster = SlurmCluster(self.commands, config.cluster, self.world.clock.now, marks, NoIntents())
+
+    @property
+    def record(self) -> Record:
+        """The job as slurmctld has it."""
+        return self.world.records[self.job]
+
+    def look(self) -> Snapshot:
+        seen = self.cluster.observe({})
+        assert isinstance(seen, Snapshot), seen
+        return seen
+
+
+def test_a_hold_that_comes_after_ours_was_seen_lifted_is_its_users() -> None:
+    scene = Scene({"gate_until": math.inf, "gate_before": GATE})
+    assert scene.look().jobs.gated.tolist() == [True]
+    scene.world.hold(scene.job)
+    assert scene.record.held == USER
+    assert scene.look().jobs.blocked.tolist() == [Blocked.USER_HOLD]
+
+
+def test_a_list_that_came_back_with_slurmctlds_last_state_is_taken_away() -> None:
+    scene = Scene({"gate_until": GATE, "pin": "n1"})
+    scene.record.wanted = ("n1",)
+    scene.world.clock.sleep_until(BOOT + 10)
+    assert scene.look().jobs.pinned.tolist() == [True]
+    free = Action(Verb.FREE, pack(scene.job), scene.job, scene.record.submit, 0)
+    assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.DONE]
+    assert not scene.record.wanted
+
+
+def test_a_look_says_what_is_to_be_freed() -> None:
+    scene = Scene({"gate_until": GATE}, scope={"accounts": ["others"]})
+    (free,) = scene.look().to_free
+    assert (free.verb, free.record, free.why) == (Verb.FREE, scene.job, "it is not managed")
+    assert scene.record.eligible == GATE, "a look does nothing"
+    assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.DONE]
+    assert scene.record.eligible <= scene.world.clock.now() + 2
+
+
+def test_the_dead_man_waits_for_a_journal_that_an_admins_shell_has_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stamps alone would not tell it of gates that were set later."""
+    noted = Mark(pack(7), 7, False, START, 0, GATE, False, START)
+    with open_journal(tmp_path / "journal.db") as journal:
+        journal.set_marks([noted])
+    refusals = iter(range(3))
+
+    def busy_first(path: Path) -> Any:
+        if next(refusals, None) is not None:
+            raise StoreBusy("the journal is locked")
+        return open_reader(path)
+
+    monkeypatch.setattr("slurm_fair.deadman.open_reader", busy_first)
+    assert deadman._marks(Places(tmp_path)) == ((noted,), False)
+    refusals = iter(range(100))
+    assert deadman._marks(Places(tmp_path)) == ((), True)
+
+
+class Unasked(Readers):
+    """Readers of folders in which nobody may look."""
+
+    def _read(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("a folder was read")
+
+
+@pytest.mark.parametrize("reports", ["none", "comment"])
+def test_no_folder_is_read_where_answers_are_not_looked_for_in_files(reports: str) -> None:
+    commands = FakeCommands(World(PushedClock(), {"n1": 4}))
+    shown = snapshot(time=START, jobs=[job(1)])
+    answers = Answers(commands, JobDetails(commands), Unasked())
+    assert answers.of(shown, {0: START - 10}, reports) == {}
+    with pytest.raises(AssertionError, match="a folder was read"):
+        answers.of(shown, {0: START - 10}, "file")
