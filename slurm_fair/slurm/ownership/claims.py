@@ -72,7 +72,11 @@ class Claims:
         return row.priority == 0 and not self.hold(action, row)
 
     def begin(self, action: Action, row: FreshRow) -> bool:
-        """True if the job's begin time is ours, or Slurm's after a requeue of ours."""
+        """True if the job's begin time is ours, or Slurm's after a requeue of ours.
+
+        Slurm's counts only where a mark of ours is known: an act may replace no time that somebody else caused. A
+        look (`gates_of`) counts it without a mark too, because whoever requeued the job, nobody set that time.
+        """
         noted = self._noted(action)
         ours = bool(is_noted_gate(WaitState.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
         return ours or self.stamp_on(action).is_gate(row.eligible, row.submit)

@@ -51,7 +51,7 @@ class Whose:
     set_at: Floats
 
     def any(self) -> Bools:
-        """Rows that carry anything of ours."""
+        """Rows that carry anything of ours; Slurm's own delay ends by itself, and is nothing to undo."""
         return self.hold | self.begin | self.nodes
 
 
