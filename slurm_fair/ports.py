@@ -26,7 +26,7 @@ class Cluster(Protocol):
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Do what still applies; one outcome per action, in the same order.
 
-        More outcomes may follow: a virtual job that answers as soon as it is asked is requeued at once. The
+        More outcomes may follow in a simulation: of requeues of jobs that answer as soon as they are asked. The
         answer of a real job is seen by a look.
         """
         ...

@@ -29,7 +29,7 @@ from slurm_fair.model import Gate, JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import rules_of
 from slurm_fair.publish import Publisher
-from slurm_fair.sim import Costs, Manners, Submission, VirtualClock, VirtualCluster
+from slurm_fair.sim import Costs, Manners, RequeuesAtOnce, Submission, VirtualClock, VirtualCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
@@ -117,7 +117,7 @@ class VirtualAct:
         ):
             config = _config(self.scenario, self.places, self.scheduler)
             daemon = Daemon(
-                config, self.places, self._clock, journal, Commands(), self._cluster, self._books,
+                config, self.places, self._clock, journal, Commands(), RequeuesAtOnce(self._cluster), self._books,
                 rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)

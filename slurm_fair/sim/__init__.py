@@ -5,6 +5,7 @@ The policies, the ledger, the tick and the metrics are those of the daemon; only
 
 from slurm_fair.sim.loop.drive import Simulation
 from slurm_fair.sim.loop.log import Listener, Log
+from slurm_fair.sim.port.at_once import RequeuesAtOnce
 from slurm_fair.sim.port.clock import VirtualClock
 from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.port.people import Submission, UserActions
@@ -23,6 +24,7 @@ __all__ = [
     "Manners",
     "NodeEvent",
     "Outage",
+    "RequeuesAtOnce",
     "Run",
     "Scenario",
     "Simulation",

@@ -29,7 +29,6 @@ class Scene:
         )
         self.books: Books = self.cluster.keep_books()
         self.hands, self.asked = self.cluster.by_hand, dict[int, float]()
-        self.outcomes: tuple[Outcome, ...] = ()  # of the newest act
 
     def at(self, seconds: float) -> Scene:
         """Let time come to that second."""
@@ -52,13 +51,15 @@ class Scene:
 
     def act(self, verb: Verb, key: int, *nodes: str, until: float = math.inf) -> Outcome:
         """Do it to the job as it is."""
-        seen = self.job(key)
         if verb is Verb.ASK:
             self.asked[key] = self.cluster.clock.now()
-        self.outcomes = self.cluster.actuate(
-            [Action(verb, key, seen["record"], seen["submit"], seen["restarts"], nodes, until)]
-        )
-        return self.outcomes[0]
+        (outcome,) = self.cluster.actuate([self.action(verb, key, *nodes, until=until)])
+        return outcome
+
+    def action(self, verb: Verb, key: int, *nodes: str, until: float = math.inf) -> Action:
+        """An act on the job as it is."""
+        seen = self.job(key)
+        return Action(verb, key, seen["record"], seen["submit"], seen["restarts"], nodes, until)
 
     def runs(self, gpus: int = 8, seconds: float = 100.0, node: str = "n1", **more: Any) -> int:
         """A job that was opened at once."""

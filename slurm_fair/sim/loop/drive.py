@@ -24,6 +24,7 @@ from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
 from slurm_fair.sim.loop.settled import Settled
 from slurm_fair.sim.loop.weighed import PlansWeighed
+from slurm_fair.sim.port.at_once import RequeuesAtOnce
 from slurm_fair.sim.port.clock import VirtualClock, epoch_for
 from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.scenario import Manners, Scenario
@@ -58,6 +59,7 @@ class Simulation:
     _looked: float = -math.inf  # the instant of the last look
     _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
     _settled: Settled = field(init=False)
+    _port: RequeuesAtOnce = field(init=False)
 
     def __post_init__(self) -> None:
         self.epoch = epoch_for(self.rules.terms.term)
@@ -67,6 +69,7 @@ class Simulation:
         manners = self.manners or Manners(patience_seconds=terms.grace)
         jobs = population(self.scenario, self.epoch)
         self.cluster = VirtualCluster(self.scenario, jobs, self.clock, terms.term, manners)
+        self._port = RequeuesAtOnce(self.cluster)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
         if self.scenario.speeds == "profiled" and self.rules.profiling is None:
@@ -101,7 +104,7 @@ class Simulation:
         if self._renewing is not None:
             self._renew(self._renewing)
         watch, self._looked = Stopwatch(time.thread_time), self.clock.now()
-        done = tick(self.cluster, self.clock, self._settled, self.rules, self.standing, watch)
+        done = tick(self._port, self.clock, self._settled, self.rules, self.standing, watch)
         self.decisions.append(watch.seconds["plan"])
         assert done.record is not None
         self.weighed.add(done.record.plan.memory, self._looked, watch.seconds["plan"])

@@ -36,8 +36,8 @@ class Acts:
         result, detail = self._done_to(action, job, now)
         return Outcome(action, result, detail)
 
-    def requeues_at_once(self, outcomes: Iterable[Outcome], now: float) -> list[Action]:
-        """Requeues of jobs that answered as soon as they were asked, since they have nothing to save."""
+    def requeues_of_answered(self, outcomes: Iterable[Outcome], now: float) -> list[Action]:
+        """Requeues of jobs that were asked now and have answered."""
         answered = self._life.answered
         if not answered:
             return []

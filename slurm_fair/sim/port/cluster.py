@@ -71,11 +71,13 @@ class VirtualCluster:
         return self._sight.look(asked, self._now())
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Do what still applies, and requeue the jobs that answer at once."""
+        """Do what still applies."""
         now = self._now()
-        outcomes = tuple([self._acts.do(action, now) for action in actions])
-        at_once = self._acts.requeues_at_once(outcomes, now)
-        return outcomes + self.actuate(at_once) if at_once else outcomes
+        return tuple([self._acts.do(action, now) for action in actions])
+
+    def requeues_of_answered(self, outcomes: Sequence[Outcome]) -> list[Action]:
+        """Requeues of the jobs among these that have answered already, since they have nothing to save."""
+        return self._acts.requeues_of_answered(outcomes, self.clock.now())
 
     # -- time -------------------------------------------------------------------------------------------------
 

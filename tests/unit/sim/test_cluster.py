@@ -10,7 +10,7 @@ import pytest
 from slurm_fair.errors import InputError
 from slurm_fair.model import Action, Blind, Blocked, Gate, JobState, Result, Verb
 from slurm_fair.model.ids import pack
-from slurm_fair.sim import Costs, Hitch, Manners, Submission
+from slurm_fair.sim import Costs, Hitch, Manners, RequeuesAtOnce, Submission
 from slurm_fair.trace import uniform
 from tests.support.veil import Veil
 from tests.support.virtual_scene import T0, Scene
@@ -50,9 +50,9 @@ def test_only_a_job_that_has_nothing_to_wait_for_is_requeued_as_soon_as_it_is_as
 ) -> None:
     scene = Scene(costs=Costs(checkpoint=checkpoint))
     key = scene.runs(seconds=100, checkpoints=checkpoints)
-    assert scene.at(40).act(Verb.ASK, key).result is Result.DONE
-    requeues = [outcome.action.verb for outcome in scene.outcomes[1:]]
-    assert requeues == [Verb.REQUEUE] * at_once
+    asked, *more = RequeuesAtOnce(scene.at(40).cluster).actuate([scene.action(Verb.ASK, key)])
+    assert asked.result is Result.DONE
+    assert [outcome.action.verb for outcome in more] == [Verb.REQUEUE] * at_once
     assert (scene.job(key)["state"] == JobState.WAITING) is at_once
 
 
@@ -276,7 +276,7 @@ def test_cancelled_jobs_are_over_whatever_they_did() -> None:
 
 
 def test_a_job_out_of_time_is_ended_also_after_it_was_asked() -> None:
-    scene = Scene(costs=Costs(checkpoint=5), manners=Manners(patience_seconds=10.0))
+    scene = Scene(manners=Manners(patience_seconds=10.0))
     plain, asked = (scene.runs(gpus=4, seconds=100, time_limit=60.0) for _ in range(2))
     scene.at(30).act(Verb.ASK, asked)
     scene.at(100)
