@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from slurm_fair.config import ScopeSection
 from slurm_fair.model import Aside, JobState, JobTable, Placement, pack_keys
 from slurm_fair.model.columns import Bools, Ints, find
-from slurm_fair.slurm.reading.queue import NO_TASK, Queue
+from slurm_fair.model.ids import NO_TASK
+from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import by_name
 from slurm_fair.slurm_text import hostlist
 

@@ -24,12 +24,13 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
+from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.elastic import Requests, asked_gpus, elastic_sizes, requests_of
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading.constraint import ways_of
-from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, by_key
+from slurm_fair.slurm.reading.queue import Names, Queue, by_key
 from slurm_fair.slurm.scope import (
     blocked_codes,
     in_scope,

@@ -32,12 +32,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as 
 AS_USER = """
 import json, os, pwd, sys, time
 from pathlib import Path
-from slurm_fair.config import load
+from slurm_fair.config import load_config
 from slurm_fair.doctor import examine
 from slurm_fair.state_folder import Places
 from slurm_fair.policy.registry import names
 import slurm_fair_plugins.astraea
-config = load(Path(sys.argv[1]))
+config = load_config(Path(sys.argv[1]))
 names()
 entry = pwd.getpwnam(sys.argv[2])
 if os.geteuid() != entry.pw_uid:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import (
     Noted,
@@ -106,7 +107,7 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
 
 def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """Each row's own mark, and its array's: a task that was split off has that until it gets its own."""
-    arrays = pack_keys(raw["base"], np.full(len(raw), -1))
+    arrays = pack_keys(raw["base"], np.full(len(raw), NO_TASK))
     own = marks.join(key, False, raw["submit"], raw["restarts"])
     return own, marks.join(arrays, True, raw["submit"], raw["restarts"])
 

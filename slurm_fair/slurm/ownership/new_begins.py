@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
+from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import Noted, WaitState, is_noted_gate
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
-
-_ARRAY = -1  # in the place of a task: all of them
 
 
 def begins_without_mark(
@@ -23,8 +22,8 @@ def begins_without_mark(
     later = rows[(rows["state"] == JobState.WAITING) & (rows["eligible"] > now)]
     if not len(later):
         return {}
-    arrays = pack_keys(later["base"], np.full(len(later), _ARRAY))
-    tasks = np.where(later["task"] == UNSPLIT, _ARRAY, later["task"])
+    arrays = pack_keys(later["base"], np.full(len(later), NO_TASK))
+    tasks = np.where(later["task"] == UNSPLIT, NO_TASK, later["task"])
     run = later["submit"], later["restarts"]
     own = marks.join(pack_keys(later["base"], tasks), False, *run)
     noted = Noted.of(own, marks.join(arrays, True, *run))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.ids import NO_TASK
 from slurm_fair.model.retries import Growth, Retries
 from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
-from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, with_tasks
+from slurm_fair.slurm.reading.queue import UNSPLIT, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Ints
+from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.request import request_in
@@ -37,7 +38,7 @@ FIELDS = (*_OF_SLURM, *_OF_USERS)
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
 _LONGEST_ACCOUNT = 255
 
-NO_TASK, UNSPLIT = -1, -2
+UNSPLIT = -2  # in the place of a task: those of an array that still share one record
 _MANY_NAMES = 20_000
 _MANY_SPANS = 200_000  # kept in lists of tasks: an array that runs has a new list at each look
 

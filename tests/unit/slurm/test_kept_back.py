@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from slurm_fair.model import JobState, pack_keys
-from slurm_fair.model.ids import pack
+from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.claims import Claims, free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, gates_of, whose_are
@@ -18,7 +18,7 @@ from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import kept_by_us
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, Queue
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
 from slurm_fair.slurm.reading.reread import look
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_jobs import ADMIN, REQUEUE_DELAY_SECONDS, REQUEUED_HELD, START, USER, Record
