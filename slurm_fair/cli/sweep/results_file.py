@@ -7,8 +7,8 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,32 +48,30 @@ class ResultsFile:
         self.path, self._db = path, db
 
     @classmethod
-    @contextmanager
-    def to_write(cls, path: Path) -> Iterator[ResultsFile]:
+    def to_write(cls, path: Path) -> AbstractContextManager[ResultsFile]:
         """The file, made where there is none."""
-        with _in_words(path):
-            conn = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            file = cls(path, _wrapped(conn))
-            with _in_words(path):
-                file._prepare()
-            yield file
-        finally:
-            conn.close()
+        return cls._opened(path, path, cls._prepare)
 
     @classmethod
-    @contextmanager
-    def to_read(cls, path: Path) -> Iterator[ResultsFile]:
+    def to_read(cls, path: Path) -> AbstractContextManager[ResultsFile]:
         """The file of a sweep that was begun."""
         if not os.path.exists(path):
             raise InputError(f"{path}: there is no such file: slurm-fair sweep TRACE --out {path} makes it")
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+        return cls._opened(path, f"file:{quote(str(path.absolute()))}?mode=ro", cls._check)
+
+    @classmethod
+    @contextmanager
+    def _opened(
+        cls, path: Path, address: Path | str, begin: Callable[[ResultsFile], None]
+    ) -> Iterator[ResultsFile]:
+        """The file at a path or a URI, once it is fit for use; closed afterwards."""
         with _in_words(path):
-            conn = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+            by_uri = isinstance(address, str)
+            conn = sqlite3.connect(address, uri=by_uri, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             file = cls(path, _wrapped(conn))
             with _in_words(path):
-                file._check()
+                begin(file)
             yield file
         finally:
             conn.close()
