@@ -43,7 +43,7 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
     return told.rate[rows, gpu_type] * by_law
 
 
-class Ways(NamedTuple):
+class ShapeSpeeds(NamedTuple):
     """Jobs in the shapes that they may have: an entry for each size on each GPU type."""
 
     row: Ints

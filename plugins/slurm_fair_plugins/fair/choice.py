@@ -16,8 +16,8 @@ from slurm_fair.policy import (
     OrderOptions,
     Pools,
     Shapes,
+    ShapeSpeeds,
     View,
-    Ways,
     absent,
     any_of,
     ordered,
@@ -104,7 +104,7 @@ class PeriodChoice:
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
             return total, usual
-        ways, jobs = Ways.of(view, stock.gpus), len(view.waiting)
+        ways, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
         a_gpu, in_all = np.zeros(jobs), np.zeros(jobs)
         gives = usual_gpus(view)[ways.row] * ways.speed
         np.maximum.at(a_gpu, ways.row, gives / ways.gpus)

@@ -10,7 +10,18 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
 from slurm_fair.model import Mode, Snapshot
-from slurm_fair.policy import Bools, Codes, Floats, Ints, View, Ways, alike, any_of, take_or, usual_gpus
+from slurm_fair.policy import (
+    Bools,
+    Codes,
+    Floats,
+    Ints,
+    ShapeSpeeds,
+    View,
+    alike,
+    any_of,
+    take_or,
+    usual_gpus,
+)
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining
 from slurm_fair_plugins.fair.arrivals import stretched
@@ -169,7 +180,7 @@ def _at_best(view: View, remaining: Remaining) -> Floats:
     if not has_shapes(view.snapshot):
         return remaining.seconds
     nodes = view.snapshot.nodes
-    ways = Ways.of(view, np.where(nodes.usable, nodes.gpus, 0))
+    ways = ShapeSpeeds.of(view, np.where(nodes.usable, nodes.gpus, 0))
     fastest = np.zeros(len(remaining.seconds))
     np.maximum.at(fastest, ways.row, ways.speed)
     return remaining.seconds / np.where(fastest > 0, fastest, 1.0)
