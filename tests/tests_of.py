@@ -160,16 +160,18 @@ def dotted(node: ast.AST, bound: dict[str, str]) -> str:
 
 def defined(word: str) -> tuple[str, str]:
     """The file that defines what a dotted word begins with, and its name there; nothing where it is not ours."""
-    module, rest = word, list[str]()
+    module, *rest = word.rpartition(".")[::2]
     while module and module not in modules():
         module, _, last = module.rpartition(".")
         rest.insert(0, last)
-    if not module or not rest:
+    if not module:
         return "", ""
     file, (name, *more) = modules()[module], rest
     if name in definitions(file):
         return file, name
-    passed_on = dict(imports(parsed(file))).get(name, "")
+    passed_on = dict(imports(parsed(file))).get(name)
+    if passed_on in (None, f"{module}.{name}"):  # a package may import its own modules
+        return "", ""
     return defined(".".join([passed_on, *more]))
 
 

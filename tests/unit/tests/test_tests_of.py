@@ -114,6 +114,15 @@ def test_a_name_of_something_else_does_not_count(write: Write, text: str) -> Non
     assert tests_of.tests_of(SUMS) == []
 
 
+def test_a_package_may_pass_on_a_name_that_a_module_of_it_has(write: Write) -> None:
+    packages = {"slurm_fair/ledger/charging/__init__.py": "from slurm_fair.ledger.charging.sums import sums"}
+    packages["slurm_fair/ledger/__init__.py"] = "from slurm_fair.ledger import charging"
+    words = "from slurm_fair.ledger import charging\nfrom slurm_fair.ledger.charging import sums"
+    uses = {"tests/unit/test_it.py": words}
+    write({SUMS: "def sums(): ...", **packages, **uses})
+    assert tests_of.touching(SUMS) == ["tests/unit/test_it.py"]
+
+
 def test_a_module_that_no_test_names_has_the_tests_of_the_modules_that_call_it(write: Write) -> None:
     write(
         {
