@@ -8,7 +8,6 @@ import pytest
 
 from slurm_fair.errors import InputError
 from slurm_fair.sim import NodeEvent, Outage
-from slurm_fair.sim.tune import Tolerances
 from slurm_fair.trace import Machines, uniform
 from tests.support.simulated import Arrival, Rounds, arrival, simulated
 
@@ -76,11 +75,6 @@ def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
         ),
     )  # fmt: skip
     assert sorted(held) == pytest.approx([30.0, 50.0, 100.0])
-
-
-def test_no_number_is_no_tolerance() -> None:
-    with pytest.raises(InputError, match="from 0 to 1"):
-        Tolerances(jct=float("nan"))
 
 
 def test_a_gang_that_starts_after_others_does_not_lose_a_whole_round_of_gavels() -> None:
