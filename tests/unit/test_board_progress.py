@@ -20,7 +20,7 @@ def shown() -> Snapshot:
 
 def report(**columns: Any) -> Reported:
     """A report of the second job, which says nothing but these."""
-    given = {f.name: np.full(1, NAN) for f in fields(Reported) if f.name != "models"}
+    given: dict[str, Any] = {f.name: np.full(1, NAN) for f in fields(Reported) if f.name != "models"}
     exact = {"row": np.array([1]), "clamped": np.array([False]), "written": np.array([990.0])}
     return Reported(**{**given, **exact, **{name: np.array([value]) for name, value in columns.items()}})
 

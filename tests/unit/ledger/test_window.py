@@ -46,7 +46,7 @@ def closed(*of: tuple[int, float, float, float]) -> ClosedRuns:
     """Closed runs: key, start, end, GPU-seconds charged; each was submitted a second before it started."""
     key, start, end, charged = (np.array(column) for column in zip(*of, strict=True))
     nothing = np.zeros(len(of), dtype=np.int64)
-    return ClosedRuns(key, start - 1, start, end, nothing, nothing, charged, nothing + 1.0)
+    return ClosedRuns(key, start - 1, start, end, nothing, nothing, charged, np.ones(len(of)))
 
 
 def test_a_run_that_was_closed_is_opened_again_with_what_it_was_charged() -> None:

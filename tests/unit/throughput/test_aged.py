@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ def test_near_batch_sizes_are_one_and_a_doubling_is_not() -> None:
 
 
 def test_a_group_is_a_class_on_a_gpu_type() -> None:
-    rows = [{"cls": BERT}, {"cls": OTHER}, {"cls": BERT, "kind": "v100"}, {"cls": BERT, "gpus": 4}]
+    rows: list[dict[str, Any]] = [{"cls": BERT}, {"cls": OTHER}, {"cls": BERT, "kind": "v100"}, {"cls": BERT, "gpus": 4}]
     known = aged(samples(*rows), 0.0, KEEPING)
     assert known.group.tolist() == [0, 2, 1, 0]
     assert list(zip(known.job_class, known.gpu_type, strict=True)) == [(0, 0), (0, 1), (1, 0)]
@@ -29,7 +31,7 @@ def test_a_group_is_a_class_on_a_gpu_type() -> None:
 
 
 def test_samples_of_a_node_alone_are_left_out_where_its_type_has_none() -> None:
-    rows = [{"node": "n1"}, {"node": "n2", "kind": "v100"}, {}]
+    rows: list[dict[str, Any]] = [{"node": "n1"}, {"node": "n2", "kind": "v100"}, {}]
     known = aged(samples(*rows), 0.0, KEEPING)
     assert known.samples.node.tolist() == [0, -1]
     assert known.anywhere.tolist() == [False, True]
@@ -41,7 +43,7 @@ def test_a_sample_is_weighed_by_its_age() -> None:
 
 
 def test_the_batch_is_that_of_one_gpu_and_as_usual_where_nobody_said_it() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"gpus": 4, "batch_size": 256.0},
         {"gpus": 1, "batch_size": 64.0},
         {"gpus": 1, "batch_size": 8.0},
@@ -54,7 +56,7 @@ def test_the_batch_is_that_of_one_gpu_and_as_usual_where_nobody_said_it() -> Non
 
 
 def test_the_usual_size_is_one_that_was_seen_nearest_to_the_middle() -> None:
-    rows = [{"batch_size": size} for size in (8.0, 16.0, 128.0, 256.0)]
+    rows: list[dict[str, Any]] = [{"batch_size": size} for size in (8.0, 16.0, 128.0, 256.0)]
     assert batches_of(aged(samples(*rows), 0.0, KEEPING).usual) == pytest.approx([16.0])
     of_node = [{"batch_size": 512.0, "node": "n1"}] * 9
     assert batches_of(aged(samples(*rows, *of_node), 0.0, KEEPING).usual) == pytest.approx([16.0])

@@ -32,7 +32,7 @@ def fit(
 
 
 def line(a: float, b: float) -> list[float]:
-    return growth(np.array([[a, b]]))[0].tolist()
+    return [float(value) for value in growth(np.array([[a, b]]))[0]]
 
 
 def test_the_law_behind_the_observations_is_found_for_each_row() -> None:

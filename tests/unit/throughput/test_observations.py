@@ -19,6 +19,9 @@ from slurm_fair.throughput.observations import (
 from tests.support.speed_samples import OTHER, samples
 
 
+QUIET: dict[str, Any] = {}
+
+
 def observed(*rows: dict[str, Any]) -> Observations:
     return observations(aged(samples(*rows), 0.0, Keeping()))
 
@@ -55,7 +58,7 @@ def test_groups_of_different_size_are_filled_up_with_what_says_nothing() -> None
 
 
 def test_samples_of_one_shape_are_one_observation_that_is_surer() -> None:
-    one, many = observed({}), observed(*[{}] * 9)
+    one, many = observed(QUIET), observed(*[QUIET] * 9)
     assert (one.there.sum(), many.there.sum()) == (1, 1)
     assert many.doubt[0, 0] == pytest.approx(one.doubt[0, 0] / 3)
 

@@ -27,7 +27,8 @@ def residuals(*shapes: tuple[int, int], error: float = ERROR) -> Residuals:
 
 
 def place(gpus: int, nodes: int, batch: float = 32.0) -> Floats:
-    return np.log(np.array([[batch, gpus, nodes, gpus / nodes]]))
+    at: Floats = np.log(np.array([[batch, gpus, nodes, gpus / nodes]]))
+    return at
 
 
 def expected(of: Residuals, *where: Floats) -> tuple[list[float], list[float]]:
