@@ -22,7 +22,12 @@ def test_near_batch_sizes_are_one_and_a_doubling_is_not() -> None:
 
 
 def test_a_group_is_a_class_on_a_gpu_type() -> None:
-    rows: list[dict[str, Any]] = [{"cls": BERT}, {"cls": OTHER}, {"cls": BERT, "kind": "v100"}, {"cls": BERT, "gpus": 4}]
+    rows: list[dict[str, Any]] = [
+        {"cls": BERT},
+        {"cls": OTHER},
+        {"cls": BERT, "kind": "v100"},
+        {"cls": BERT, "gpus": 4},
+    ]
     known = aged(samples(*rows), 0.0, KEEPING)
     assert known.group.tolist() == [0, 2, 1, 0]
     assert list(zip(known.job_class, known.gpu_type, strict=True)) == [(0, 0), (0, 1), (1, 0)]

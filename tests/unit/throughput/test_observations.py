@@ -18,7 +18,6 @@ from slurm_fair.throughput.observations import (
 )
 from tests.support.speed_samples import OTHER, samples
 
-
 QUIET: dict[str, Any] = {}
 
 
@@ -38,7 +37,7 @@ def seconds(of: Observations, group: int = 0) -> list[tuple[float, float, float]
 
 
 def test_a_step_is_the_batch_of_all_gpus_over_the_rate() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"batch_size": 32.0, "rate": 64.0},
         {"batch_size": 64.0, "gpus": 2, "rate": 32.0},
         {"batch_size": 64.0, "rate": 64.0},
@@ -76,7 +75,7 @@ def test_of_very_many_batch_sizes_those_with_the_most_samples_stay() -> None:
         [2.0 ** (at / 8) for at in range(first, first + count)]
         for first, count in ((8, 5), (17, MOST_BATCHES))
     )
-    rows = [{"batch_size": size} for size in [*few, *many, *many]]
+    rows: list[dict[str, Any]] = [{"batch_size": size} for size in [*few, *many, *many]]
     of = observed(*rows)
     assert of.batches.shape == (1, MOST_BATCHES)
     assert of.batches.min() > max(few)

@@ -21,7 +21,13 @@ def read(record: str) -> Mapping[str, str] | str:
 
 def test_what_reading_a_record_gives_is_kept_with_its_place() -> None:
     cut = Fault(":9", "row", "is cut")
-    records: list[tuple[str, str] | Fault] = [(":1", "7"), (":2", "cpu"), (":3", "bad"), (":4", "bad gpus"), cut]
+    records: list[tuple[str, str] | Fault] = [
+        (":1", "7"),
+        (":2", "cpu"),
+        (":3", "bad"),
+        (":4", "bad gpus"),
+        cut,
+    ]
     assert list(each(records, read)) == [
         Entry(":1", {"job_id": "7"}),
         Left(NO_GPU),
