@@ -1,4 +1,4 @@
-"""`slurm-fair sweep table` and `sweep plot`: means, marks, documents and charts from the file alone."""
+"""`slurm-fair sweep table`: means, marks and documents from the file alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from tests.support.command_line import call
 from tests.support.kept_sweeps import kept, scene
 from tests.support.schemas import faults
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "sweep-table.json").read_text())
-
-
-# -- table ----------------------------------------------------------------------------------------------------
+SCHEMA = json.loads((Path(__file__).parents[4] / "docs" / "schema" / "sweep-table.json").read_text())
 
 
 def test_the_table_has_means_and_spreads_and_marks_the_best_of_each_load(tmp_path: Path) -> None:
@@ -107,6 +104,3 @@ def test_a_file_without_runs_says_how_to_go_on(tmp_path: Path) -> None:
     only_failed = kept(tmp_path / "failed.db", ("srtf", 900.0, 1.0, 0, {}))
     assert "(1 failed)" in call("sweep", "table", str(only_failed)).out
     assert call("sweep", "plot", str(only_failed), "--out", str(tmp_path / "x.svg")).code == 2
-
-
-# -- charts ---------------------------------------------------------------------------------------------------
