@@ -1,4 +1,4 @@
-"""`slurm-fair policies`: the list, one policy, and the rules that somebody's policy breaks."""
+"""`slurm-fair policies`: the list, and one policy with its settings."""
 
 from __future__ import annotations
 

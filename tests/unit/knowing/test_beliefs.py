@@ -1,4 +1,4 @@
-"""What is believed of the progress that jobs report."""
+"""Beliefs: the progress that jobs report, as far as it can be."""
 
 from __future__ import annotations
 

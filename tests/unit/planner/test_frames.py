@@ -23,7 +23,7 @@ class Command:
 
 
 def body(message: Any) -> bytes:
-    """What follows the length, which must be right."""
+    """The bytes behind the length, which must be right."""
     frame = framed(message)
     assert HEAD.unpack_from(frame)[0] == len(frame) - HEAD.size
     return frame[HEAD.size :]

@@ -1,4 +1,4 @@
-"""Hops: latency ratios, the window, sensitivity, and plans over exact places."""
+"""Hops: plans over exact places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `scontrol show job` says of several jobs, each by itself."""
+"""The text of `scontrol show job` for several jobs, each by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up traces keep to the papers' classes, the wished arrivals and tenants; a description adds up."""
+"""Made-up traces keep to the papers' classes, the wished arrivals and tenants."""
 
 from __future__ import annotations
 
