@@ -12,7 +12,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import Mode
 from slurm_fair.policy import View
 from slurm_fair_plugins.fair import Fair
-from tests.support.accounts import places
+from tests.support.accounts import places, reasons
 from tests.support.builders import job, node
 from tests.support.fair_plays import (
     CROWD,
