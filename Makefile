@@ -18,7 +18,7 @@ OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]
 # Golden files are compared here, never written: that is what `make record` is for.
 COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
 
-.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
+.PHONY: help demo test tests-of record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when 
 	$(COMPARED)
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+tests-of: $(STAMP) ## The unit tests that touch a module (FILE=slurm_fair/tick.py; RUN=1 runs them)
+	@$(BIN)/python -m tests.tests_of $(if $(RUN),--run) '$(FILE)'
 
 record: $(STAMP) ## Write the golden files anew: look at the difference before you commit it
 	SLURM_FAIR_RECORD=1 $(BIN)/python -m pytest -q tests/unit -k "recorded or example_is_what"

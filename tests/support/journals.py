@@ -34,7 +34,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.mark import Mark
-from slurm_fair.store import Intent, Reader, open_journal
+from slurm_fair.store import Intent, Reader, SqliteJournal, open_journal
 
 
 def unconcluded(reader: Reader) -> tuple[Intent, ...]:
@@ -138,6 +138,12 @@ def tick(number: int = 1, count: int = 4, time: float = 1000.0, **changes: Any) 
         "outcomes": (outcome(),), "events": (event(time),), "seconds": {"observe": 0.1},
     }  # fmt: skip
     return TickRecord(**(content | changes))
+
+
+def run_ticks(journal: SqliteJournal, first: int, last: int, step_seconds: float = 10.0) -> None:
+    for number in range(first, last + 1):
+        time = 1000.0 + step_seconds * number
+        journal.append(tick(number, time=time), standing(number, time=time))
 
 
 def mark(number: int = 1, whole_record: bool = False) -> Mark:

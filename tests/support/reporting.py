@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,8 @@ from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.model import (
     Action,
     Beliefs,
+    Event,
+    EventKind,
     JobState,
     Ledger,
     Mode,
@@ -161,3 +164,41 @@ class Looks:
 def row_of(seen: Snapshot, number: int) -> int:
     """The row of a job."""
     return int(find(seen.jobs.key, np.array([pack(number)])).item())
+
+
+def told(seen: Snapshot, column: str, number: int) -> float:
+    """A number that a look tells of a job."""
+    assert seen.told is not None
+    return float(getattr(seen.told, column)[row_of(seen, number)])
+
+
+def known_rate(seen: Snapshot, number: int, gpu_type: str, gpus: int) -> float:
+    """The known speed of a job with so many GPUs of a type; nan if nothing is known."""
+    if seen.speeds is None:
+        return math.nan
+    kind = seen.gpu_types.index(gpu_type)
+    row, types, sizes = (np.array([value]) for value in (row_of(seen, number), kind, gpus))
+    return float(seen.speeds.rates(row, types, sizes, np.array([False])).item())
+
+
+def ended(number: int, seconds: float, time: float, state: str = "COMPLETED") -> Event:
+    """The end of a job that ran for so long."""
+    return Event(time, EventKind.FINISHED, pack(number), "a", 1, {"ran": seconds, "state": state})
+
+
+def with_liar(lie: float, said: str, seconds: float) -> tuple[Snapshot, Snapshot]:
+    """The looks before and after one of a class of six has said so many times the truth."""
+    looks = Looks()
+    others = [running(number, tenant="a") for number in range(1, 6)] + [running(9, tenant="b")]
+    looks.trains(others, 5.0, 600)
+    more = [waiting(20, tenant="a"), waiting(21, tenant="b")]
+    liar = running(7, tenant="a", start=600.0)
+    before = after = looks.look(600, [*others, *more])
+    for time in np.arange(630.0, 601.0 + seconds, 30.0).tolist():
+        truth = {number: {"step": 5.0 * time, "steps": 1e5} for number in (1, 2, 3, 4, 5, 9)}
+        claims = {
+            "progress": {"step": 5.0 * lie * (time - 600), "steps": 1e5},
+            "speed": {"steps_per_second": 5.0 * lie},
+        }[said]
+        after = looks.look(time, [*others, liar, *more], {**truth, 7: claims})
+    return before, after

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
+from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END, Queue
 
 PROGRAMS = ("squeue", "scontrol", "scancel", "sinfo", "sshare", "sacct", "sprio")
 # A layout comes beside argv and is written down as if it stood there. The n-th call gets the n-th answer, later
@@ -100,3 +100,9 @@ class Stub:
         count = len(self.ran(program))
         texts = [(self.folder / f"{program}.{n}.stdin").read_text() for n in range(1, count + 1)]
         return [text.splitlines() for text in texts]
+
+
+def queue(stub: Stub, *answers: str | tuple[int, str, str]) -> Queue:
+    """A queue that gets these answers."""
+    stub.answers("squeue", *answers)
+    return Queue(stub.commands())

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.ledger import LedgerSettings, advance, fill_gap, rho_for_reports, settle
+from slurm_fair.ledger import LedgerSettings, advance, rho_for_reports
 from slurm_fair.model import Blocked, EventKind, JobState
-from slurm_fair.model.ids import pack
-from tests.support.builders import NodeSpec, job, node, run, runs, snapshot
+from tests.support.builders import NodeSpec, job, node, snapshot
 from tests.support.ledger_watch import BEGAN, Watch
 
 RUNNING, WAITING, DONE = JobState.RUNNING, JobState.WAITING, JobState.DONE
@@ -113,18 +112,6 @@ def test_a_job_that_its_user_holds_while_it_cannot_start_waits_until_then() -> N
     ):
         watch.look(time, seen)
     assert (watch.of_job(1, "owed"), watch.of_job(1, "waited")) == (0, 30 + 10)
-
-
-@pytest.mark.parametrize(("blocked", "waited"), [(Blocked.NODES, 40), (Blocked.USER_HOLD, 0)])
-def test_in_a_gap_a_job_goes_on_waiting_if_it_did(blocked: Blocked, waited: float) -> None:
-    watch = Watch()
-    for time in (1010, 1020):
-        watch.look(time, job(1, gpus=8, submit=1000, blocked=blocked))
-    filled = fill_gap(watch.ledger, runs(), 1040).ledger
-    started = fill_gap(watch.ledger, runs(run(1, 1030, 0, gpus=8, submit=1000)), 1040).ledger
-    assert (filled.jobs.waited.tolist(), filled.jobs.owed.tolist()) == ([waited], [0])
-    assert filled.jobs.waits.tolist() == [waited > 0]
-    assert started.jobs.waited.tolist() == [max(waited - 10, 0)]
 
 
 def test_a_held_job_that_starts_between_two_looks_was_active_from_its_start() -> None:
@@ -283,56 +270,6 @@ def test_a_tenant_without_jobs_counts_in_the_quotas_until_it_is_forgotten() -> N
     assert watch.of_tenant("b", "owed_quota") == pytest.approx(4 * 30 + 8 * 20)
 
 
-def test_settling_moves_the_difference_between_polls_and_accounting_once() -> None:
-    watch = Watch()
-    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1000))
-    watch.look(1020)
-    said = runs(run(1, 1000, 1013, gpus=2, submit=1000), run(7, 1004, 1006, gpus=3, tenant="b", submit=1002))
-    settled, moved = settle(watch.ledger, said, 1020)
-    assert moved == 14 + 6
-    assert dict(zip(settled.tenants.names, settled.tenants.had.tolist(), strict=True)) == {"a": 26, "b": 6}
-    assert settle(settled, said, 1020)[1] == 0
-
-
-def test_a_run_that_accounting_told_of_first_is_not_charged_again_when_it_is_seen() -> None:
-    watch = Watch()
-    watch.look(1010, job(1, gpus=2, submit=1000))
-    said = runs(run(1, 1002, 1008, gpus=2, submit=1000, requeued=True))
-    watch.ledger, moved = settle(watch.ledger, said, 1010)
-    assert (moved, watch.of_job(1, "had"), watch.of_job(1, "waited")) == (12, 12, 4)
-    watch.look(1020, job(1, gpus=2, submit=1000, state=DONE, start=1002, end=1008))
-    assert watch.of_tenant("a", "had") == 12
-
-
-def test_runs_that_are_forgotten_are_not_settled() -> None:
-    watch = Watch()
-    watch.settings = LedgerSettings(closed_memory_seconds=100)
-    watch.look(1010, job(1, gpus=2, submit=1000, state=DONE, start=1000, end=1010))
-    watch.look(1200)
-    assert settle(watch.ledger, runs(run(1, 1000, 1009, gpus=2, submit=1000)), 1200)[1] == 0
-
-
-def test_a_gap_is_filled_with_jobs_that_came_and_went() -> None:
-    watch = Watch(gpus=8, a=1, b=1)
-    watch.look(1010, job(1, tenant="a", gpus=8, submit=1000, state=RUNNING, start=1000))
-    said = runs(
-        run(1, 1000, 1030, gpus=8, submit=1000, requeued=True),
-        run(1, 0, 0, gpus=8, submit=1030),
-        run(2, 1030, 1050, tenant="b", gpus=8, submit=1020),
-    )
-    filled = fill_gap(watch.ledger, said, 1060).ledger
-    assert filled.tenants.had.tolist() == [240, 160]
-    assert filled.tenants.owed_demand.tolist() == [20 * 8 + 40 * 4, 30 * 4]
-    assert (filled.jobs.restarts.tolist(), filled.jobs.waited.tolist()) == ([1], [30])
-
-
-def test_jobs_that_accounting_does_not_mention_went_on_through_the_gap() -> None:
-    watch = Watch()
-    watch.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
-    filled = fill_gap(watch.ledger, runs(), 1060).ledger
-    assert filled.jobs.had.tolist() == [480]
-
-
 def test_m_is_told_at_first_when_it_changes_and_once_a_day() -> None:
     watch = Watch(gpus=8)
     for gpus, time in ((8, 1010.0), (6, 1020.0), (6, 1030.0), (6, 86_400.0), (6, 86_410.0)):
@@ -340,13 +277,3 @@ def test_m_is_told_at_first_when_it_changes_and_once_a_day() -> None:
         watch.look(time)
     told = [(event.time, event.gpus) for event in watch.told if event.kind == EventKind.CAPACITY]
     assert told == [(BEGAN, 8), (1020.0, 6), (86_400.0, 6)]
-
-
-def test_a_job_that_was_resized_in_the_gap_is_one_job() -> None:
-    watch = Watch()
-    watch.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
-    said = runs(run(1, 1000, 1030, gpus=8, submit=1000), run(1, 1030, 0, gpus=4, submit=1000))
-    filled = fill_gap(watch.ledger, said, 1060).ledger
-    assert filled.jobs.key.tolist() == [pack(1)]
-    assert (filled.jobs.had.tolist(), filled.jobs.ran.tolist()) == ([30 * 8 + 30 * 4], [60])
-    assert filled.tenants.had.tolist() == [30 * 8 + 30 * 4]

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.ledger import ActiveSpans, ClusterInWindow, LedgerSettings, advance, fill_gap, settle
+from slurm_fair.ledger import (
+    ActiveSpans,
+    ClusterInWindow,
+    LedgerSettings,
+    advance,
+    fill_gap,
+    settle,
+)
 from slurm_fair.ledger.charging.shares import integrate_over_changes
 from slurm_fair.model import JobState, Ledger
 from slurm_fair.model.ids import pack
 from tests.support.builders import JobSpec, RunSpec, job, run, runs, snapshot
+from tests.support.ledger_watch import BEGAN, Watch
 from tests.support.outcome_rows import floats
 
 RUNNING, DONE = JobState.RUNNING, JobState.DONE
-BEGAN = 1000.0
 
 
 class Books:
@@ -171,3 +178,32 @@ def test_a_run_that_lives_through_a_gap_is_charged_once_though_its_start_was_cor
     books.fill(1060, run(1, start, 1050, gpus=2, submit=1000))
     books.settle(run(1, start, 1050, gpus=2, submit=1000))
     assert books.had() == {"a": 2 * (1050 - start)}
+
+
+def test_settling_moves_the_difference_between_polls_and_accounting_once() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1000))
+    watch.look(1020)
+    said = runs(run(1, 1000, 1013, gpus=2, submit=1000), run(7, 1004, 1006, gpus=3, tenant="b", submit=1002))
+    settled, moved = settle(watch.ledger, said, 1020)
+    assert moved == 14 + 6
+    assert dict(zip(settled.tenants.names, settled.tenants.had.tolist(), strict=True)) == {"a": 26, "b": 6}
+    assert settle(settled, said, 1020)[1] == 0
+
+
+def test_a_run_that_accounting_told_of_first_is_not_charged_again_when_it_is_seen() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000))
+    said = runs(run(1, 1002, 1008, gpus=2, submit=1000, requeued=True))
+    watch.ledger, moved = settle(watch.ledger, said, 1010)
+    assert (moved, watch.of_job(1, "had"), watch.of_job(1, "waited")) == (12, 12, 4)
+    watch.look(1020, job(1, gpus=2, submit=1000, state=DONE, start=1002, end=1008))
+    assert watch.of_tenant("a", "had") == 12
+
+
+def test_runs_that_are_forgotten_are_not_settled() -> None:
+    watch = Watch()
+    watch.settings = LedgerSettings(closed_memory_seconds=100)
+    watch.look(1010, job(1, gpus=2, submit=1000, state=DONE, start=1000, end=1010))
+    watch.look(1200)
+    assert settle(watch.ledger, runs(run(1, 1000, 1009, gpus=2, submit=1000)), 1200)[1] == 0

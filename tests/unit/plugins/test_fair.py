@@ -12,19 +12,19 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import Mode
 from slurm_fair.policy import View
 from slurm_fair_plugins.fair import Fair
-from slurm_fair_plugins.fair.arrivals import Arrivals
 from tests.support.accounts import places, reasons
-from tests.support.builders import JobSpec, job, node
+from tests.support.builders import job, node
+from tests.support.fair_plays import (
+    CROWD,
+    CROWD_DECLARED,
+    HOUR,
+    four,
+    lacking,
+    plain,
+    short_beside_long,
+)
 from tests.support.rounds import Play
 from tests.support.told_play import ToldPlay
-
-HOUR = 3600.0
-NO_GUARDS = {"claim_weight": 0.0, "makespan_weight": 0.0, "inertia": 0.0, "restart_seconds": 0.0}
-
-
-def plain(**settings: float) -> Fair:
-    """The policy without claims, makespan guard and advantage of who runs, but for what is given."""
-    return Fair(**{**NO_GUARDS, **settings})  # type: ignore[arg-type]
 
 
 @dataclass
@@ -40,11 +40,6 @@ class Growing(Play):
         rows = np.isin(seen.snapshot.jobs.record, self.growing)
         told = told.with_columns(mode=np.where(rows, Mode.GNS, Mode.STATIC).astype(np.int8))
         return replace(seen, snapshot=replace(seen.snapshot, told=told))
-
-
-def four(tenant: str, *bases: int, submit: float = 0.0) -> list[JobSpec]:
-    """Jobs of four GPUs."""
-    return [job(base, gpus=4, tenant=tenant, submit=submit) for base in bases]
 
 
 # Two tenants own half of eight GPUs each; tenant a has two jobs, b one that takes longer than both.
@@ -84,11 +79,6 @@ def test_whom_a_restart_would_cost_goes_on() -> None:
     assert Play(jobs, {"n1": 8}, declared=declared).play(plain(), 2) == [{"1"}, {"2"}]
     assert Play(jobs, {"n1": 8}, declared=declared).play(plain(restart_seconds=600.0), 2)[1] == {"1"}
     assert Play(jobs, {"n1": 8}, declared=declared).play(plain(inertia=0.2), 2)[1] == {"1"}
-
-
-# Sixteen jobs of one tenant on eight GPUs: a fair finish is after twice the run time.
-CROWD = [job(1, gpus=8), *(job(base, gpus=8, submit=900.0) for base in range(2, 17))]
-CROWD_DECLARED = {str(base): 2.9 * HOUR for base in range(2, 17)} | {"1": 3 * HOUR}
 
 
 def test_a_job_that_would_miss_its_fair_finish_time_goes_first() -> None:
@@ -164,57 +154,6 @@ def test_of_unknown_run_times_what_ran_least_goes_first_and_nobody_has_a_claim()
     assert play.play(policy, 4) == [{"1"}, {"2"}, {"1"}, {"2"}]
 
 
-SAID = {
-    "quota": (
-        {},
-        (17, 9.5, 18),
-        "2",
-        "its tenant is within its quota (0 of 4 GPUs go before it), and it has 10 h left",
-    ),
-    "nearly done": ({"price_hours": 12.0}, (17, 9.5, 18), "2", "it is nearly done, with 10 h left"),
-    "makespan": (
-        {"makespan_weight": 1000.0},
-        (18, 1, 1),
-        "1",
-        "with 18 h left it takes as long as all work that there is (18 h)",
-    ),
-    "price": (
-        {},
-        (17, 9.5, 18),
-        "3",
-        "its gang does not fit what those ahead of it leave: its tenant is beyond its quota (4 of 4 GPUs go "
-        "before it), and the 18 h that it has left are above the price of 1 h",
-    ),
-}
-
-
-@pytest.mark.parametrize(("settings", "hours", "who", "text"), SAID.values(), ids=SAID)
-def test_it_is_said_which_term_decided_with_its_number(
-    settings: dict[str, float], hours: tuple[float, float, float], who: str, text: str
-) -> None:
-    declared = dict(zip("123", (HOUR * each for each in hours), strict=True))
-    seen = Play([*four("a", 1, 3), *four("b", 2)], {"n1": 8}, declared=declared).seen()
-    assert reasons(seen.snapshot, plain(**settings).plan(seen))[who] == text
-
-
-def lacking(play: Play, hours: float, tenant: str = "b") -> View:
-    """The policy's view of a tenant that was owed and wanted so many hours of its quota more than it had."""
-    seen = play.seen()
-    accounts, tenants = seen.ledger.tenants, seen.snapshot.tenants.names
-    quota = dict(zip(tenants, seen.tenant_quota.tolist(), strict=True))
-    more = np.array([hours * HOUR * quota[name] * (name == tenant) for name in accounts.names])
-    accounts = accounts.with_columns(owed_demand=accounts.had + more)
-    return replace(seen, ledger=replace(seen.ledger, tenants=accounts))
-
-
-def short_beside_long() -> Play:
-    """Tenant a fills its quota and has a job of half an hour more; job 3 of tenant b takes 18 hours."""
-    return Play([*four("a", 1, 2), *four("b", 3)], {"n1": 8}, declared=HALF_AND_LONG)
-
-
-HALF_AND_LONG = {"1": 0.4 * HOUR, "2": 0.5 * HOUR, "3": 18 * HOUR}
-
-
 @pytest.mark.parametrize(("hours", "served"), [(0.0, "2"), (4.01, "2"), (4.03, "3"), (1e6, "3")])
 def test_short_jobs_go_first_until_the_other_tenant_lacks_too_much_of_its_quota(
     hours: float, served: str
@@ -222,23 +161,6 @@ def test_short_jobs_go_first_until_the_other_tenant_lacks_too_much_of_its_quota(
     """4 hours that it may lack, and 0.02 more at 100 an hour: a job of half an hour is worth 2."""
     seen = lacking(short_beside_long(), hours)
     assert places(seen.snapshot, plain().plan(seen)).keys() == {"1", served}
-
-
-@pytest.mark.parametrize(
-    ("hours", "text"),
-    [
-        (3.9, "its tenant is within its quota ({}), and it has 18 h left"),
-        (8.2, "its tenant lacks 8 h of its quota ({})"),
-        (1000.0, "its tenant lacks 45 days of its quota ({})"),
-    ],
-)
-def test_it_is_said_how_much_of_its_quota_a_tenant_lacks(hours: float, text: str) -> None:
-    seen = lacking(short_beside_long(), hours)
-    told = reasons(seen.snapshot, plain(repay_leases=0.0).plan(seen))["3"]
-    assert told.endswith(text.format("0 of 4 GPUs go before it"))
-    told = reasons(seen.snapshot, plain(repay_leases=100.0).plan(seen))["3"]
-    more = hours * 4 / 25  # hours of its quota of 4 GPUs, over 25 hours of leases
-    assert told.endswith(text.format(f"0 of 4 GPUs and {more:.3g} that pay back what it lacks go before it"))
 
 
 @pytest.mark.parametrize(
@@ -293,39 +215,6 @@ def test_no_debt_takes_the_claims_of_others_from_them() -> None:
     claims = {"claim_weight": 1e4, "claim_stretch": 1.0, "claim_margin_seconds": 900.0}
     assert places(seen.snapshot, plain(**claims).plan(seen)).keys() == {"1"}
     assert places(seen.snapshot, plain().plan(seen)).keys() == {"20"}
-
-
-def test_a_claim_is_told_with_the_time_that_is_left_for_it() -> None:
-    seen = Play(CROWD, {"n1": 8}, declared=CROWD_DECLARED, now=900.0 + 3 * HOUR).seen()
-    plan = Fair(claim_stretch=1.0, makespan_weight=0.0).plan(seen)
-    assert reasons(seen.snapshot, plan)["1"] == "it is 15 min late for its fair finish time"
-
-
-def test_jobs_are_counted_once_and_forgotten_after_so_many_hours() -> None:
-    jobs = [job(base, gpus=8, submit=100.0 * base) for base in range(1, 6)]
-    play = Play(jobs, {"n1": 8}, declared={str(base): 100 * HOUR for base in range(1, 6)})
-    counts = []
-    for _ in range(4):
-        seen = play.seen()
-        counts.append(Arrivals.of(seen, 24).jobs(seen, 24))
-        play.round(Fair())
-    assert counts == [5, 5, 5, 5]
-    play.finish(1, 2)
-    seen = play.seen()
-    assert Arrivals.of(seen, 24).jobs(seen, 24) == 5
-    later = replace(seen, now=seen.now + 30 * HOUR)
-    assert Arrivals.of(later, 24).jobs(later, 24) == 3, "those that are still there count"
-
-
-def test_a_submission_in_the_future_hides_none_that_come_later() -> None:
-    jobs = [job(base, gpus=8, submit=100.0 * base) for base in range(1, 4)]
-    play = Play(jobs, {"n1": 8}, declared={str(base): 100 * HOUR for base in range(1, 4)})
-    seen = play.seen()
-    submit = np.where(seen.snapshot.jobs.record == 1, 1e15, seen.snapshot.jobs.submit)
-    table = seen.snapshot.jobs.with_columns(submit=submit)
-    known = {"last": 150.0, "at_last": 0, "hour": [0], "jobs": [1]}
-    odd = replace(seen, snapshot=replace(seen.snapshot, jobs=table), memory={"came": known})
-    assert Arrivals.of(odd, 24).jobs(odd, 24) == 3
 
 
 def test_a_setting_that_cannot_be_is_refused_in_one_line() -> None:

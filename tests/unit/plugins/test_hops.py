@@ -1,4 +1,4 @@
-"""Hops: latency ratios, the window, sensitivity, and plans over exact places."""
+"""Hops: plans over exact places."""
 
 from __future__ import annotations
 
@@ -8,116 +8,15 @@ import numpy as np
 import pytest
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.model import JobState, NodeSpeeds, Sizes, Speeds, Told, Verdict, labels
-from slurm_fair.policy import View, load
+from slurm_fair.model import JobState, Verdict
+from slurm_fair.policy import load
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.orders.offer import Offer
 from slurm_fair.policy.protocol import QuickPolicy
 from slurm_fair_plugins.hops import Hops
-from slurm_fair_plugins.hops.priority import expected_run_seconds, priorities
-from slurm_fair_plugins.hops.window import sensitivity, window_end, with_insensitive
-from tests.support.accounts import places, reasons, verdicts, view
-from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
-
-NOW = 10_000.0
-
-
-def sight(
-    jobs: list[JobSpec],
-    nodes: dict[str, int | NodeSpec] | None = None,
-    *,
-    waited: dict[str, float] | None = None,
-    elastic: dict[int, tuple[int, ...]] | None = None,
-    over: dict[int, dict[str, int]] | None = None,
-    rates: list[list[float]] | None = None,
-    **told: list[float] | list[list[float]],
-) -> View:
-    """A view: `elastic` are further sizes by row, `over` the places of jobs whose lease is over."""
-    seen = snapshot(time=NOW, nodes=nodes or {"n1": 8, "n2": 8}, jobs=jobs)
-    said = Told.nothing(len(jobs), len(seen.gpu_types)).with_columns(
-        **{name: np.array(values) for name, values in told.items()}
-    )
-    if rates is not None:
-        said = said.with_columns(rate=np.array(rates))
-    sizes = [
-        (row, gpus, gpus == jobs[row].gpus)
-        for row, more in sorted((elastic or {}).items())
-        for gpus in sorted({jobs[row].gpus, *more})
-    ]
-    if sizes:
-        row, gpus, usual = (np.array(column) for column in zip(*sizes, strict=True))
-        seen = replace(seen, sizes=Sizes(row, gpus, usual))
-    held = leases(*(lease(base, on, end=NOW - 1) for base, on in (over or {}).items()))
-    shown = view(replace(seen, told=said), held)
-    accounts = shown.ledger.jobs
-    seconds = [(waited or {}).get(label, 0.0) for label in labels(accounts.key)]
-    accounts = accounts.with_columns(waited=np.array(seconds))
-    return replace(shown, ledger=replace(shown.ledger, jobs=accounts))
-
-
-def plan(seen: View, **settings: object) -> dict[str, dict[str, int]]:
-    """Places of the granted jobs; the controller has no objection to the plan."""
-    made = load("hops", settings).plan(seen)
-    assert objections(made, seen) == ""
-    return places(seen.snapshot, made)
-
-
-def test_a_latency_ratio_is_the_wait_over_the_expected_run_time() -> None:
-    seen = sight([job(1), job(2)], waited={"1": 100.0, "2": 100.0}, declared_seconds=[50.0, 400.0])
-    assert priorities(seen, np.arange(2), "lr").tolist() == [2.0, 0.25]
-
-
-def test_the_expected_time_is_over_types_by_their_part_and_over_sizes_by_their_mean() -> None:
-    nodes: dict[str, int | NodeSpec] = {"n1": node(6, gpu_type="x"), "n2": node(2, gpu_type="y")}
-    seen = sight(
-        [job(1, gpus=2)],
-        nodes,
-        elastic={0: (2, 4)},
-        rates=[[1.0, 2.0]],
-        declared_seconds=[300.0],
-        scaling=[2.0],
-    )  # with one GPU half as fast as with two: 0.75 * 300 / (0.5 * 3) + 0.25 * 300 / (1 * 3)
-    assert expected_run_seconds(seen, np.arange(1)).tolist() == pytest.approx([0.75 * 200 + 0.25 * 100])
-
-
-def test_a_job_of_which_nobody_knows_how_long_it_runs_counts_as_the_median() -> None:
-    jobs = [job(1), job(2), job(3, time_limit_seconds=float("inf"))]
-    seen = sight(jobs, declared_seconds=[100.0, 300.0, float("nan")])
-    assert expected_run_seconds(seen, np.arange(3)).tolist() == [100.0, 300.0, 200.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [("lr", "2"), ("sjf", "2"), ("srtf", "3"), ("las", "1"), ("ftf", "2"), ("ltgf", "1")],
-)
-def test_priorities_by_name(name: str, first: str) -> None:
-    seen = sight(
-        [job(1, gpus=8), job(2, gpus=8), job(3, gpus=8)], {"n1": 8},
-        waited={"2": 50.0}, declared_seconds=[900.0, 60.0, 600.0], left_seconds=[900.0, 60.0, 5.0],
-    )  # fmt: skip
-    jobs = seen.ledger.jobs
-    had = np.array([0.0, 100.0, 100.0])
-    seen = replace(seen, ledger=replace(seen.ledger, jobs=jobs.with_columns(had=had, owed=had + 1)))
-    assert list(plan(seen, priority=name)) == [first]
-
-
-def test_the_window_ends_with_the_job_that_fills_the_cluster() -> None:
-    assert window_end(np.array([4, 4, 8, 1]), 16) == 3
-    assert window_end(np.array([4, 4, 9, 1]), 16) == 3
-    assert window_end(np.array([4]), 16) == 1
-
-
-def test_jobs_behind_the_window_join_a_plan_of_fragments_while_the_window_is_too_sensitive() -> None:
-    inside = np.array([True, True, False, False, False, False])
-    sensitivity, least = np.array([2.0, 2.0, 1.0, 2.0, 1.0, 1.0]), np.array([8, 8, 1, 1, 3, 1])
-    wider = with_insensitive(inside, sensitivity, least, idle=3)
-    assert wider.tolist() == [True, True, True, False, False, True]  # 3 GPUs are not fewer than are idle
-    assert with_insensitive(inside, sensitivity[::-1].copy(), least, idle=3).tolist() == inside.tolist()
-
-
-def test_sensitivity_is_speed_alone_over_speed_per_gpu_apart() -> None:
-    seen = sight([job(1, gpus=2), job(2, gpus=2)], spread_rate=[[0.5], [1.0]], scaling=[2.0, 2.0])
-    assert sensitivity(seen, np.arange(2)).tolist() == pytest.approx([2.0, 1.0])
+from tests.support.accounts import places, reasons, verdicts
+from tests.support.builders import NodeSpec, job, node
+from tests.support.hops_views import plan, sight
 
 
 def test_the_job_that_waited_longest_for_its_length_starts_first() -> None:
@@ -190,14 +89,6 @@ def test_a_job_that_could_run_much_faster_moves_and_its_new_gpus_are_kept() -> N
     assert plan(replace(later, memory=made.memory)) == {"1": {"n2": 4}, "2": {"n1": 4}}
 
 
-def test_a_job_outside_the_window_is_told_so() -> None:
-    jobs = [job(1, gpus=8), job(2, gpus=6), job(3, gpus=8)]
-    seen = sight(jobs, {"n1": 8}, declared_seconds=[9.0, 900.0, 9.0], waited={"1": 9.0, "2": 9.0})
-    made = load("hops", {}).plan(seen)
-    assert verdicts(seen.snapshot, made)["1"] == Verdict.GRANT
-    assert "ask for all GPUs" in reasons(seen.snapshot, made)["3"]
-
-
 def test_it_rests_only_where_nobody_could_have_another_shape() -> None:
     one_type = sight([job(1, gpus=2)])
     assert Hops().rests(one_type.snapshot, {})
@@ -239,52 +130,3 @@ def test_a_contested_job_whose_gpus_were_given_away_is_not_kept() -> None:
 
 
 # -- servers of one type that differ --------------------------------------------------------------------------
-
-
-def on_unlike_servers(seen: View, **ratio: float) -> View:
-    """The same where jobs of the one class are known to be so fast on these servers."""
-    rows, names = len(seen.snapshot.jobs), list(seen.snapshot.nodes.names)
-    known = NodeSpeeds(
-        np.zeros(len(ratio), dtype=np.int64),
-        np.array([names.index(name) for name in ratio]),
-        np.array([*ratio.values()]),
-    )
-    table = np.full((1, 1, 1, 2), 100.0)
-    speeds = Speeds(np.zeros(rows, dtype=np.int64), np.array([4]), table, table / 100, ("a: x",), known)
-    return replace(seen, snapshot=replace(seen.snapshot, speeds=speeds))
-
-
-@pytest.mark.parametrize(("ratio", "where"), [({"n1": 0.5}, "n2"), ({"n2": 0.5}, "n1"), ({"n2": 1.5}, "n2")])
-def test_a_job_goes_to_the_server_of_its_type_on_which_it_is_faster(
-    ratio: dict[str, float], where: str
-) -> None:
-    seen = on_unlike_servers(sight([job(1, gpus=8)]), **ratio)
-    assert plan(seen) == {"1": {where: 8}}
-
-
-def test_all_servers_are_used_however_slow_they_are() -> None:
-    seen = on_unlike_servers(sight([job(1, gpus=8), job(2, gpus=8)]), n1=0.3)
-    assert sorted(map(repr, plan(seen).values())) == ["{'n1': 8}", "{'n2': 8}"]
-
-
-@pytest.mark.parametrize(("slow", "where"), [(0.5, {"n2": 4}), (0.97, None)])
-def test_who_runs_on_a_slow_server_moves_only_where_that_is_worth_more_than_to_stay(
-    slow: float, where: dict[str, int] | None
-) -> None:
-    runs = job(1, gpus=4, state=JobState.RUNNING, start=NOW - 400, on={"n1": 4})
-    seen = on_unlike_servers(sight([runs], over={1: {"n1": 4}}), n1=slow)
-    made = load("hops", {}).plan(seen)
-    assert objections(made, seen) == ""
-    assert verdicts(seen.snapshot, made)["1"] is (Verdict.REVOKE if where else Verdict.RENEW)
-    assert [on for _, on in made.memory.get("moves", [])] == ([[["n2", 4]]] if where else [])
-
-
-def test_a_gang_that_needs_several_servers_lies_on_unlike_ones_too() -> None:
-    seen = on_unlike_servers(sight([job(1, gpus=16), job(2, gpus=2)], waited={"1": 900.0}), n1=0.5)
-    assert plan(seen) == {"1": {"n1": 8, "n2": 8}}
-
-
-def test_a_gang_that_runs_on_unlike_servers_stays_there() -> None:
-    runs = job(1, gpus=6, state=JobState.RUNNING, start=NOW - 400, on={"n1": 3, "n2": 3})
-    seen = on_unlike_servers(sight([runs], {"n1": 4, "n2": 4}, over={1: {"n1": 3, "n2": 3}}), n1=0.5)
-    assert verdicts(seen.snapshot, load("hops", {}).plan(seen))["1"] is Verdict.RENEW

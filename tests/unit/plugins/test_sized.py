@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
-from slurm_fair.model import JobState, Sizes, Told, Verdict
-from slurm_fair.policy import View, load
-from slurm_fair.policy.check import objections
-from tests.support.accounts import places, verdicts, view
-from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
-
-NOW = 10_000.0
-TYPES: dict[str, int | NodeSpec] = {"n1": node(4, gpu_type="x"), "n2": node(4, gpu_type="y")}
-
-
-def sight(
-    jobs: list[JobSpec],
-    nodes: dict[str, int | NodeSpec],
-    elastic: dict[int, tuple[int, ...]] | None = None,
-    rates: list[list[float]] | None = None,
-    over: dict[int, dict[str, int]] | None = None,
-    scaling: float = float("nan"),
-) -> View:
-    """A view; `elastic` are all sizes of some rows, their gang among them."""
-    seen = snapshot(time=NOW, nodes=nodes, jobs=jobs)
-    said = Told.nothing(len(jobs), len(seen.gpu_types)).with_columns(scaling=np.full(len(jobs), scaling))
-    said = said if rates is None else said.with_columns(rate=np.array(rates))
-    of = [(row, gpus, gpus == jobs[row].gpus) for row in elastic or {} for gpus in (elastic or {})[row]]
-    if of:
-        row, gpus, usual = (np.array(column) for column in zip(*of, strict=True))
-        seen = replace(seen, sizes=Sizes(row, gpus, usual))
-    held = leases(*(lease(base, on, end=NOW - 1) for base, on in (over or {}).items()))
-    return view(replace(seen, told=said), held)
-
-
-def granted(name: str, seen: View, **settings: object) -> dict[str, dict[str, int]]:
-    made = load(name, settings).plan(seen)
-    assert objections(made, seen) == ""
-    return places(seen.snapshot, made)
+from slurm_fair.model import JobState, Verdict
+from slurm_fair.policy import load
+from tests.support.accounts import places, verdicts
+from tests.support.builders import NodeSpec, job, node
+from tests.support.sized_views import NOW, TYPES, granted, sight
 
 
 @pytest.mark.parametrize("name", ["sia", "pollux"])
@@ -48,17 +16,6 @@ def test_gpus_are_shared_out_in_sizes_rather_than_to_the_first(name: str) -> Non
     jobs = [job(1, gpus=8), job(2, gpus=8)]
     seen = sight(jobs, {"n1": 8}, {0: (2, 4, 8), 1: (2, 4, 8)})
     assert granted(name, seen) == {"1": {"n1": 4}, "2": {"n1": 4}}
-
-
-def test_sia_gives_each_job_the_type_that_speeds_it_up_most() -> None:
-    seen = sight([job(1, gpus=4), job(2, gpus=4)], TYPES, rates=[[1.0, 1.1], [1.0, 4.0]])
-    assert granted("sia", seen) == {"1": {"n1": 4}, "2": {"n2": 4}}
-
-
-def test_pollux_takes_all_types_for_alike() -> None:
-    """It sees a mean speed only, so the first of equals goes to the first node with room."""
-    seen = sight([job(1, gpus=4), job(2, gpus=4)], TYPES, rates=[[1.0, 9.0], [1.0, 9.0]])
-    assert granted("pollux", seen) == {"1": {"n1": 4}, "2": {"n2": 4}}
 
 
 @pytest.mark.parametrize("name", ["sia", "pollux"])

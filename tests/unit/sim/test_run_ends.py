@@ -9,7 +9,6 @@ import pytest
 
 from slurm_fair.errors import InputError
 from slurm_fair.sim import NodeEvent, Outage
-from slurm_fair.sim.tune import Tolerances
 from slurm_fair.trace import Machines, uniform
 from tests.support.simulated import Arrival, Rounds, arrival, simulated
 
@@ -85,11 +84,6 @@ def test_who_had_a_term_makes_way_when_its_renewed_lease_ends(renewal: float | N
     how = Rounds(lease=600.0, aligned=False, renewal=renewal)
     done = simulated(jobs, how=how)
     assert done.outcomes.start[1] - done.epoch == pytest.approx(start, abs=20.0)
-
-
-def test_no_number_is_no_tolerance() -> None:
-    with pytest.raises(InputError, match="from 0 to 1"):
-        Tolerances(jct=float("nan"))
 
 
 def test_a_gang_that_starts_after_others_does_not_lose_a_whole_round_of_gavels() -> None:

@@ -14,7 +14,7 @@ from slurm_fair.model import JobState
 from slurm_fair.slurm.command import BY_RECORD, BY_TASK, CommandResult, Commands
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, with_tasks
 from tests.support.slurm_samples import in_epoch_seconds, sample, whole
-from tests.support.slurm_stub import QUIET, Stub, row
+from tests.support.slurm_stub import QUIET, Stub, queue, row
 
 # The columns of the captures of the newer versions; `N/A` is what ours had there.
 COLUMNS = (
@@ -22,12 +22,6 @@ COLUMNS = (
     "ReqNodes", "ExcNodes", "tres-alloc", "tres-per-node", "tres-per-job", "SubmitTime", "EligibleTime",
     "StartTime", "PriorityLong", "Nice", "TimeLimit", "Dependency", "RestartCnt", "Comment",
 )  # fmt: skip
-
-
-def queue(stub: Stub, *answers: str | tuple[int, str, str]) -> Queue:
-    """A queue that gets these answers."""
-    stub.answers("squeue", *answers)
-    return Queue(stub.commands())
 
 
 @pytest.fixture
@@ -279,60 +273,6 @@ def test_tasks_are_listed_record_by_record_and_an_empty_id_list_means_all_only_w
     assert "--array-unique" in everything
     assert "-j" not in everything
     assert some[some.index("-j") + 1] == "7,9"
-
-
-UNKNOWN_OPTION = (
-    1,
-    "",
-    "squeue: unrecognized option '--array-unique'\nTry \"squeue --help\" for more information\n",
-)
-TASKS = row(JobID=7, ArrayTaskID=1) + row(JobID=7, ArrayTaskID=3) + row(JobID=7, ArrayTaskID=4)
-SPLIT = row(JobID=9, ArrayJobID=7, ArrayTaskID=2, RestartCnt=1) + row(JobID=12) + row(JobID=13, ArrayTaskID=5)
-THROTTLED = "JobId=7 ArrayJobId=7 ArrayTaskId=1 ArrayTaskThrottle=2 JobName=wrap UserId=alice(1000)\n"
-
-
-def test_where_tasks_are_listed_alone_those_of_one_record_are_an_array_again(stub: Stub) -> None:
-    stub.answers("scontrol", THROTTLED)
-    asked = queue(stub, UNKNOWN_OPTION, TASKS + SPLIT)
-    found = asked.read()
-    assert not isinstance(found, str)
-    by_record = {int(r["record"]): r for r in found}
-    assert [len(found), len(by_record)] == [4, 4]
-    assert asked.task_lists[by_record[7]["tasks"]].numbers().tolist() == [1, 3, 4]
-    assert (int(by_record[7]["task"]), int(by_record[7]["array_limit"])) == (UNSPLIT, 2)
-    assert (int(by_record[9]["base"]), int(by_record[9]["task"]), int(by_record[9]["restarts"])) == (7, 2, 1)
-    assert (int(by_record[13]["base"]), int(by_record[13]["task"])) == (13, 5)
-    assert stub.ran("scontrol") == [["-o", "show", "job", "7_1"]]
-
-
-def test_the_option_that_squeue_does_not_know_is_tried_once(stub: Stub) -> None:
-    stub.answers("scontrol", THROTTLED)
-    asked = queue(stub, UNKNOWN_OPTION, TASKS)
-    asked.read()
-    asked.read(["7"])
-    assert ["--array-unique" in argv for argv in stub.ran("squeue")] == [True, False, False]
-    assert ["--array" in argv for argv in stub.ran("squeue")] == [False, True, True]
-    assert len(stub.ran("scontrol")) == 1  # a look at some jobs asks for no limits
-
-
-@pytest.mark.parametrize(
-    ("answer", "limits"),
-    [
-        (THROTTLED.replace("ArrayTaskThrottle=2 ", ""), [2, 0]),
-        (THROTTLED.replace("=2 ", "=5 "), [2, 5]),
-        (THROTTLED.replace("ArrayTaskThrottle=2 JobName=wrap", "JobName=ArrayTaskThrottle=1 "), [2, 0]),
-        (THROTTLED.replace("ArrayJobId=7", "ArrayJobId=8"), [2, 0]),
-        ((1, "", "slurm_load_jobs error: Unable to contact slurm controller"), [2, 2]),
-    ],
-    ids=["lifted", "raised", "only in its name", "of another array", "no answer"],
-)
-def test_the_limit_of_an_array_is_asked_again_at_each_look(
-    stub: Stub, answer: str | tuple[int, str, str], limits: list[int]
-) -> None:
-    stub.answers("scontrol", THROTTLED, answer)
-    asked = queue(stub, UNKNOWN_OPTION, TASKS)
-    seen = [asked.read(), asked.read()]
-    assert [int(rows[0]["array_limit"]) for rows in seen if not isinstance(rows, str)] == limits
 
 
 def test_a_line_that_did_not_change_is_not_parsed_again(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import sqlite3
 import stat
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,23 +17,7 @@ from slurm_fair.ports import IntentLog, Journal
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.store.rows import seal
 from tests.support import journals
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "journal.db"
-
-
-@pytest.fixture
-def journal(path: Path) -> Iterator[SqliteJournal]:
-    with open_journal(path) as opened:
-        yield opened
-
-
-def run_ticks(journal: SqliteJournal, first: int, last: int, step_seconds: float = 10.0) -> None:
-    for number in range(first, last + 1):
-        time = 1000.0 + step_seconds * number
-        journal.append(journals.tick(number, time=time), journals.standing(number, time=time))
+from tests.support.journals import run_ticks
 
 
 def test_it_serves_both_ports(journal: SqliteJournal) -> None:
@@ -208,72 +190,6 @@ def test_tenants_accounts_are_written_once_a_minute(journal: SqliteJournal) -> N
     )
 
 
-def test_old_accounts_are_thinned_to_one_an_hour(journal: SqliteJournal) -> None:
-    run_ticks(journal, 1, 150, step_seconds=60.0)
-    while journal.prune(1e7, keep_seconds=1e9, max_bytes=1 << 40).total:
-        pass
-    times = sorted({moment.time for moment in journal.moments(0.0, math.inf)})
-    assert times == [1060.0, 3640.0, 7240.0]
-
-
-def test_pruning_by_age_keeps_what_replay_of_the_rest_needs(journal: SqliteJournal) -> None:
-    run_ticks(journal, 1, 120)  # tick n at 1000 + 10 n
-    while journal.prune(2200.0, keep_seconds=500.0, max_bytes=1 << 40).total:
-        pass
-    assert journal.tick_numbers() == (70, 120)
-    assert all(tick.snapshot.cluster == "lab" for tick in journal.ticks())
-    before = journal.standing_before(70)
-    assert before is not None
-    assert before[0] == 51
-    assert journal.standing_before(51) is None
-    assert len(list(journal.events())) == 120
-
-
-def test_pruning_by_size_shrinks_the_file_and_keeps_the_newest(path: Path) -> None:
-    with open_journal(path) as journal:
-        for number in range(1, 61):
-            journal.append(
-                journals.tick(number, count=1500 + number, time=1000.0 + number),
-                journals.standing(number, 300),
-            )
-        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        full = path.stat().st_size
-        calls = 0
-        while journal.prune(2000.0, keep_seconds=1e9, max_bytes=full // 3).total:
-            calls += 1
-        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        assert calls < 100
-        assert path.stat().st_size < full // 2
-        newest = journal.latest()
-        assert newest is not None
-        assert newest.tick == 60
-        assert [tick.number for tick in journal.ticks()][-1] == 60
-        assert list(journal.ticks())
-
-
-def test_one_call_of_prune_removes_only_so_many_rows(journal: SqliteJournal) -> None:
-    run_ticks(journal, 1, 30)
-    assert journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40, most_rows=5).ticks == 5
-
-
-def test_a_reader_sees_each_commit_and_can_write_nothing(journal: SqliteJournal, path: Path) -> None:
-    with open_reader(path) as reader:
-        run_ticks(journal, 1, 2)
-        newest = reader.latest()
-        assert newest is not None
-        assert newest.tick == 2
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            reader._db.execute("DELETE FROM ticks")
-
-
-def test_a_reader_may_open_a_journal_that_was_closed(path: Path) -> None:
-    with open_journal(path) as journal:
-        journal.set_marks([journals.mark()])
-    with open_reader(path) as reader:
-        assert reader.marks() == (journals.mark(),)
-        reader.check()
-
-
 def test_files_are_for_their_owner_alone_whatever_the_umask(path: Path) -> None:
     before = os.umask(0)
     try:
@@ -285,50 +201,6 @@ def test_files_are_for_their_owner_alone_whatever_the_umask(path: Path) -> None:
         os.umask(before)
     assert len(modes) == 5
     assert set(modes.values()) == {0o600}
-
-
-@pytest.mark.parametrize(
-    ("pragma", "wanted"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("busy_timeout", 5000), ("auto_vacuum", 2)],
-)
-def test_the_writers_connection_is_durable(journal: SqliteJournal, pragma: str, wanted: object) -> None:
-    assert journal._all(f"PRAGMA {pragma}") == [(wanted,)]
-
-
-def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path) -> None:
-    with open_journal(path) as journal:
-        journal._db.execute(
-            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
-            "VALUES ('slurm_fair_journal', 'm9999_future', 'then')"
-        )
-    for opener in (open_journal, open_reader):
-        with pytest.raises(StoreError, match=r"newer slurm-fair \(schema m9999_future\)"):
-            opener(path)
-
-
-def test_an_older_schema_is_brought_up_to_date_by_the_writer_only(path: Path) -> None:
-    path.parent.mkdir(mode=0o700)
-    sqlite3.connect(path).close()
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    with pytest.raises(StoreError, match="start the daemon once"):
-        open_reader(path)
-    open_journal(path).close()
-    open_reader(path).close()
-
-
-def test_somebody_elses_database_is_refused_untouched(path: Path) -> None:
-    path.parent.mkdir(mode=0o700)
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE photos (name)")
-    other.commit()
-    other.close()
-    path.chmod(0o600)
-    content = path.read_bytes()
-    for opener in (open_journal, open_reader):
-        with pytest.raises(StoreError, match="no journal of slurm-fair"):
-            opener(path)
-    assert path.read_bytes() == content
 
 
 def test_a_damaged_row_is_refused(journal: SqliteJournal) -> None:

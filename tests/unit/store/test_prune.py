@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from slurm_fair.model import Event
 from slurm_fair.store import SqliteJournal, open_journal
 from tests.support import journals
+from tests.support.journals import run_ticks
 
 MOST = 1 << 20
 DAY = 86_400.0
@@ -97,3 +99,51 @@ def test_events_of_some_jobs_are_found_by_their_keys(journal: SqliteJournal) -> 
         steps = [row[3] for sql in plans for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
     assert steps
     assert all("events_key" in step for step in steps if "events" in step), steps
+
+
+def test_old_accounts_are_thinned_to_one_an_hour(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 150, step_seconds=60.0)
+    while journal.prune(1e7, keep_seconds=1e9, max_bytes=1 << 40).total:
+        pass
+    times = sorted({moment.time for moment in journal.moments(0.0, math.inf)})
+    assert times == [1060.0, 3640.0, 7240.0]
+
+
+def test_pruning_by_age_keeps_what_replay_of_the_rest_needs(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 120)  # tick n at 1000 + 10 n
+    while journal.prune(2200.0, keep_seconds=500.0, max_bytes=1 << 40).total:
+        pass
+    assert journal.tick_numbers() == (70, 120)
+    assert all(tick.snapshot.cluster == "lab" for tick in journal.ticks())
+    before = journal.standing_before(70)
+    assert before is not None
+    assert before[0] == 51
+    assert journal.standing_before(51) is None
+    assert len(list(journal.events())) == 120
+
+
+def test_pruning_by_size_shrinks_the_file_and_keeps_the_newest(path: Path) -> None:
+    with open_journal(path) as journal:
+        for number in range(1, 61):
+            journal.append(
+                journals.tick(number, count=1500 + number, time=1000.0 + number),
+                journals.standing(number, 300),
+            )
+        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        full = path.stat().st_size
+        calls = 0
+        while journal.prune(2000.0, keep_seconds=1e9, max_bytes=full // 3).total:
+            calls += 1
+        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert calls < 100
+        assert path.stat().st_size < full // 2
+        newest = journal.latest()
+        assert newest is not None
+        assert newest.tick == 60
+        assert [tick.number for tick in journal.ticks()][-1] == 60
+        assert list(journal.ticks())
+
+
+def test_one_call_of_prune_removes_only_so_many_rows(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 30)
+    assert journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40, most_rows=5).ticks == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,120 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace import read_throughputs
 from slurm_fair.trace.convert import SOURCES, convert
-from slurm_fair.trace.write import columns_of
-from tests.support.trace_samples import DATA
+from tests.support.trace_samples import DATA, OF_SOURCES, refusal
 
-SAMPLES = {
-    "philly": "philly.json",
-    "helios": "helios.csv",
-    "swf": "log.swf",
-    "sacct": "sacct.txt",
-    "gavel": "gavel.trace",
-    "shockwave": "shockwave.trace",
-    "pollux": "workload-3.csv",
-    "sia": "philly_list.csv",
-}
 NEVER, RUNS, CPU = "that never ran", "that still ran when the log was taken", "without GPUs"
 
 
-def refusal(run: Callable[[], object]) -> str:
-    """The one line of a refusal; nothing where there was none. Whatever else is raised fails the test."""
-    try:
-        run()
-    except InputError as refused:
-        return str(refused)
-    return ""
-
-
-def rows(source: str) -> list[dict[str, str]]:
-    """The trace as a person would read its file."""
-    rates = read_throughputs(DATA / "throughputs.csv") if source == "gavel" else None
-    columns = columns_of(convert(source, DATA / SAMPLES[source], throughputs=rates).trace)
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-
-
 def test_every_source_has_a_sample() -> None:
-    assert set(SAMPLES) == set(SOURCES)
-
-
-def test_philly_jobs_have_the_time_of_all_attempts_and_the_gpus_of_the_last() -> None:
-    assert rows("philly") == [
-        {"job_id": "application_1_0002", "tenant": "bb22", "submit_s": "0", "gpus": "1", "duration_s": "30",
-         "user": "u2", "status": "CANCELLED", "node_count": "1"},
-        {"job_id": "application_1_0001", "tenant": "aa11", "submit_s": "1800", "gpus": "4", "duration_s": "3660",
-         "user": "u1", "status": "", "node_count": "2"},
-        {"job_id": "application_1_0006", "tenant": "bb22", "submit_s": "19800", "gpus": "1", "duration_s": "10",
-         "user": "u2", "status": "FAILED", "node_count": "1"},
-    ]  # fmt: skip
-
-
-def test_helios_jobs_are_told_by_virtual_cluster_and_user() -> None:
-    assert rows("helios") == [
-        {"job_id": "502", "tenant": "vcTwo", "submit_s": "0", "gpus": "16", "duration_s": "300", "user": "uBBBB",
-         "status": "FAILED", "node_count": "2"},
-        {"job_id": "501", "tenant": "vcOne", "submit_s": "60", "gpus": "1", "duration_s": "3600", "user": "uAAAA",
-         "status": "", "node_count": "1"},
-        {"job_id": "505", "tenant": "vcTwo", "submit_s": "240", "gpus": "8", "duration_s": "86400",
-         "user": "uCCCC", "status": "TIMEOUT", "node_count": "1"},
-    ]  # fmt: skip
-
-
-def test_swf_processors_are_gpus_requested_before_allocated_and_groups_are_tenants() -> None:
-    told = [tuple(row.values()) for row in rows("swf")]
-    assert told == [
-        ("1", "g1", "0", "8", "600", "u3", "", "1200"),
-        ("2", "u4", "60", "2", "300", "", "FAILED", ""),
-        ("3", "g2", "100", "16", "900", "u3", "CANCELLED", "900"),
-        ("6", "g7", "210", "1", "12.5", "", "", "60"),
-    ]
-
-
-def test_sacct_rows_are_jobs_and_array_tasks_with_gpus_from_tres() -> None:
-    assert rows("sacct") == [
-        {"job_id": "101_1", "tenant": "chem", "submit_s": "0", "gpus": "1", "duration_s": "30", "user": "bob",
-         "gpu_type": "", "status": "CANCELLED", "node_count": "1", "declared_s": ""},
-        {"job_id": "100", "tenant": "phys", "submit_s": "1800", "gpus": "4", "duration_s": "3600", "user": "ann",
-         "gpu_type": "a100", "status": "", "node_count": "1", "declared_s": "7200"},
-        {"job_id": "104", "tenant": "chem", "submit_s": "12600", "gpus": "3", "duration_s": "600", "user": "eve",
-         "gpu_type": "", "status": "FAILED", "node_count": "2", "declared_s": "3600"},
-    ]  # fmt: skip
-
-
-def test_shockwave_jobs_have_mode_weight_and_the_run_time_that_was_declared() -> None:
-    assert rows("shockwave") == [
-        {"job_id": "1", "tenant": "job1", "submit_s": "0", "gpus": "4", "duration_s": "720", "model": "ResNet-18",
-         "weight": "2.5", "mode": "", "batch_size": "32", "total_steps": "9000", "declared_s": "720"},
-        {"job_id": "0", "tenant": "job0", "submit_s": "20", "gpus": "1", "duration_s": "1500", "model": "LM",
-         "weight": "1", "mode": "gns", "batch_size": "10", "total_steps": "100", "declared_s": "1500"},
-    ]  # fmt: skip
-
-
-def test_gavel_jobs_have_the_run_time_that_throughputs_give_them() -> None:
-    told = [(row["submit_s"], row["gpus"], row["duration_s"], row["model"]) for row in rows("gavel")]
-    assert told == [("0", "2", "300", "ResNet-18"), ("29.5", "1", "200", "A3C")]
-
-
-def test_gavel_jobs_without_throughputs_wait_for_the_simulation_to_give_them() -> None:
-    trace = convert("gavel", DATA / "gavel.trace").trace
-    assert columns_of(trace)["duration_s"] == ["", ""]
-
-
-def test_a_workload_of_pollux_is_one_tenant_whose_run_times_are_open() -> None:
-    assert rows("pollux") == [
-        {"job_id": "0", "tenant": "workload-3", "submit_s": "0", "gpus": "4", "duration_s": "",
-         "model": "cifar10", "batch_size": "512", "name": "cifar10-0"},
-        {"job_id": "1", "tenant": "workload-3", "submit_s": "27.5", "gpus": "1", "duration_s": "",
-         "model": "bert", "batch_size": "12", "name": "bert-1"},
-    ]  # fmt: skip
-
-
-def test_the_list_of_philly_jobs_is_told_by_virtual_cluster() -> None:
-    assert rows("sia") == [
-        {"job_id": "1", "tenant": "bb22", "submit_s": "0", "gpus": "8", "duration_s": "30"},
-        {"job_id": "0", "tenant": "aa11", "submit_s": "3600", "gpus": "1", "duration_s": "66"},
-    ]
+    assert set(OF_SOURCES) == set(SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +33,7 @@ def test_the_list_of_philly_jobs_is_told_by_virtual_cluster() -> None:
     ],
 )
 def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left: dict[str, int]) -> None:
-    assert dict(convert(source, DATA / SAMPLES[source]).left_out) == left
+    assert dict(convert(source, DATA / OF_SOURCES[source]).left_out) == left
 
 
 @pytest.mark.parametrize(
@@ -192,24 +85,14 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
 def test_a_record_that_cannot_be_used_is_refused_in_the_words_of_its_source(
     tmp_path: Path, source: str, old: str, new: str, words: str
 ) -> None:
-    text = (DATA / SAMPLES[source]).read_text()
+    text = (DATA / OF_SOURCES[source]).read_text()
     assert old in text
-    path = tmp_path / SAMPLES[source]
+    path = tmp_path / OF_SOURCES[source]
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError) as refused:
         convert(source, path)
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_sacct_rows_need_only_one_of_the_two_columns_with_gpus_and_with_lengths(tmp_path: Path) -> None:
-    text = (DATA / "sacct.txt").read_text().replace("AllocTRES", "X").replace("ElapsedRaw", "Elapsed")
-    for raw, told in (("|3600|", "|01:00:00|"), ("|30|", "|00:00:30|"), ("|0|", "|00:00:00|")):
-        text = text.replace(raw, told)
-    path = tmp_path / "sacct.txt"
-    path.write_text(text.replace("|600|", "|1-00:10:00|").replace("|500|", "|00:08:20|"))
-    trace = convert("sacct", path).trace
-    assert (trace.gpus.tolist(), trace.duration_s.tolist()) == ([1, 4, 3], [30, 3600, 87000])
 
 
 def test_bad_records_are_left_out_when_asked(tmp_path: Path) -> None:
@@ -240,7 +123,7 @@ def test_a_source_that_is_not_known_names_the_nearest() -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_broken_file_is_refused_and_nothing_else(tmp_path: Path, source: str, data: st.DataObject) -> None:
-    content = (DATA / SAMPLES[source]).read_bytes()
+    content = (DATA / OF_SOURCES[source]).read_bytes()
     at, length = data.draw(st.integers(0, len(content))), data.draw(st.integers(0, 6))
     pieces = [
         b"null",
@@ -257,7 +140,7 @@ def test_a_broken_file_is_refused_and_nothing_else(tmp_path: Path, source: str, 
         b"{}",
     ]
     piece = data.draw(st.one_of(st.binary(max_size=4), st.sampled_from(pieces)))
-    path = tmp_path / SAMPLES[source]
+    path = tmp_path / OF_SOURCES[source]
     path.write_bytes(content[:at] + piece + content[at + length :])
     for skip_bad in (False, True):
         said = refusal(partial(convert, source, path, skip_bad=skip_bad))

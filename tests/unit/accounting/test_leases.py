@@ -1,0 +1,57 @@
+"""The report on leases, with their ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm_fair_accounting import (
+    EventFile,
+    Period,
+)
+from tests.support import months
+from tests.support.asked_reports import FEBRUARY, WHOLE, rows
+from tests.support.months import DAY, FEB_1, T
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+def test_leases_are_told_with_their_ends() -> None:
+    told = [
+        (row["job"], row["lease"], row["nodes"], row["granted"] - T, row["start"] and row["start"] - T,
+         row["end"] and row["end"] - T, row["ended_by"], row["start_delay_seconds"])
+        for row in rows("leases", Period(FEB_1, T + DAY))
+    ]  # fmt: skip
+    assert told == [
+        ("17", 1, "n1,n2", 10, 30, 900, "renewed", 20),
+        ("6_5", 1, "n1", 70, None, 130, "takenback", None),
+        ("17", 2, "n1,n2", 900, 900, 1830, "revoked", 0),
+        ("17", 1, "n3", 3600, 3605, 10805, "finished", 5),
+    ]
+
+
+def test_a_lease_that_reaches_over_the_period_keeps_its_nodes_and_its_end() -> None:
+    (lease,) = rows("leases", Period(T + 800, T + 1000))
+    assert (lease["nodes"], lease["end"], lease["ended_by"]) == ("n1,n2", T + 1830, "revoked")
+
+
+def test_a_lease_that_slurm_would_not_end_is_told_as_renewed_and_its_job_as_never_preempted() -> None:
+    events = [
+        months.event(T, "submitted"),
+        months.event(T + 10, "granted", nodes=["n1"], until=T + 900, number=1),
+        months.event(T + 30, "started", nodes=["n1"], restarts=0),
+        months.event(T + 900, "revoked", why="others are owed more", number=1),
+        months.event(T + 900, "stays", why="Requested operation is presently disabled", until=T + 1800, number=2),
+        months.event(T + 1000, "stopped", start=T + 30, had=3880.0, restarts=0),
+        months.event(T + 1000, "returned", why="requeued by somebody else", number=2),
+        months.event(T + 1100, "finished", had=3880.0, owed=3880.0, waited=130.0, ran=970.0, rho=1.0, restarts=1,
+                     submit=T, end=T + 1100),
+    ]  # fmt: skip
+    source = EventFile(events, [])
+    told = [(row["lease"], row["end"] - T, row["ended_by"]) for row in rows("leases", FEBRUARY, source)]
+    assert told == [(1, 900, "renewed"), (2, 1000, "stopped")]
+    assert [row["preemptions"] for row in rows("tenants", FEBRUARY, source)] == [0]
+
+
+def test_an_open_lease_has_no_end() -> None:
+    last = rows("leases", WHOLE)[-1]
+    assert (last["job"], last["lease"], last["end"], last["ended_by"]) == ("40", 2, None, "")

@@ -1,0 +1,42 @@
+"""The clock was set back: notes that lie ahead count as made now."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm_fair.model import LeaseTerms, Standing
+from slurm_fair.reconcile.clock import without_the_future
+from tests.support.builders import lease, leases
+
+NOW, TERMS = 1000.0, LeaseTerms(term=900.0)
+
+
+def standing(**columns: float) -> Standing:
+    """One lease, which was granted long ago unless that is said."""
+    return Standing.new(0.0)._replace(leases=leases(lease(1, {"n1": 1}, end=NOW + 60, **columns)))
+
+
+def test_a_lease_that_was_granted_ahead_ends_a_term_from_now_at_the_latest() -> None:
+    before = standing(granted=NOW + 500)
+    leases = without_the_future(
+        before._replace(leases=before.leases.with_columns(end=before.leases.end + 5000)), TERMS, NOW
+    ).leases
+    assert leases.granted.tolist() == [NOW]
+    assert leases.end.tolist() == [TERMS.end_for(NOW)]
+    assert without_the_future(before, TERMS, NOW).leases.end.tolist() == [NOW + 60]
+
+
+@pytest.mark.parametrize("name", ["granted", "asked", "opened"])
+def test_what_lies_ahead_by_more_than_a_second_is_noted_as_now(name: str) -> None:
+    ahead = without_the_future(standing(**{name: NOW + 1.5}), TERMS, NOW)
+    assert getattr(ahead.leases, name).tolist() == [NOW]
+    for at in (NOW + 1, NOW - 5):
+        near = standing(**{name: at})
+        assert without_the_future(near, TERMS, NOW) is near
+
+
+def test_who_is_unsettled_rests_from_now() -> None:
+    before = standing()._replace(unsettled={1: NOW + 2, 2: NOW + 0.5, 3: NOW - 50})
+    assert without_the_future(before, TERMS, NOW).unsettled == {1: NOW, 2: NOW, 3: NOW - 50}
+    near = standing()._replace(unsettled={2: NOW + 0.5})
+    assert without_the_future(near, TERMS, NOW) is near

@@ -1,0 +1,66 @@
+"""Mutable columns of virtual jobs: they grow, and a look of them stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.sim.world.columns import JobColumns, Plain
+
+
+def test_rows_that_are_added_keep_what_stood_before() -> None:
+    jobs = JobColumns(1)
+    first = jobs.add(1)
+    jobs.gpus[first] = 4
+    cells = jobs.cells
+    second = jobs.add(3)
+    assert (first, second, jobs.count) == (slice(0, 1), slice(1, 4), 4)
+    jobs.cells.gpus[3] = 2
+    assert jobs.gpus[:4].tolist() == [4, 0, 0, 2]
+    assert jobs.gpu_weight[:4].tolist() == [1, 1, 1, 1]
+    assert cells is jobs.cells
+
+
+def test_a_table_that_was_seen_stays_as_it_was() -> None:
+    jobs = JobColumns()
+    jobs.add(3)
+    jobs.usual_gpus[:3] = [1, 2, 3]
+    seen = jobs.seen(np.array([0, 2]))
+    jobs.restarts[:3] = 7
+    assert seen.restarts.tolist() == [0, 0]
+    assert seen.usual_gpus.tolist() == [1, 3]
+    assert jobs.seen(np.array([1])).restarts.tolist() == [7]
+    jobs.add(1)
+    jobs.usual_gpus[3] = 9
+    assert jobs.seen(np.array([0, 3])).usual_gpus.tolist() == [1, 9]
+
+
+def test_where_gpus_are_weighed_their_weight_changes_from_look_to_look() -> None:
+    weights = []
+    for weighed in (True, False):
+        jobs = JobColumns(weighed=weighed)
+        jobs.add(1)
+        jobs.seen(np.array([0]))
+        jobs.gpu_weight[0] = 0.5
+        weights.append(jobs.seen(np.array([0])).gpu_weight.tolist())
+    assert weights == [[0.5], [1.0]]
+
+
+def test_columns_whose_entries_are_alike_are_cut_and_others_taken() -> None:
+    nan = np.full(3, np.nan)
+    plain = Plain({"alike": np.array([5, 5, 5]), "differ": np.array([1, 2, 3]), "nan": nan})
+    shown: dict[str, np.ndarray] = {}
+    plain.put(np.array([2, 0]), shown)
+    assert shown["alike"].tolist() == [5, 5]
+    assert shown["differ"].tolist() == [3, 1]
+    assert np.isnan(shown["nan"]).tolist() == [True, True]
+    assert not shown["alike"].flags.writeable
+    again: dict[str, np.ndarray] = {}
+    plain.put(np.array([1, 1]), again)
+    assert again["alike"] is shown["alike"]
+
+
+def test_progress_is_what_was_done_the_rate_and_since_when() -> None:
+    jobs = JobColumns()
+    jobs.add(2)
+    jobs.done[:2], jobs.rate[:2], jobs.progress_from[:2] = [1, 2], [3, 4], [5, 6]
+    assert [column.tolist() for column in jobs.progress(np.array([1]))] == [[2], [4], [6]]
