@@ -46,7 +46,7 @@ _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
 _TELLS_BEFORE = 25  # releases
 _SAID_AT_ONCE = 20  # rows that the log names at one look
-_STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
+_STRAYS_NAMED = 2048  # more than a tick frees: the journal keeps what each look names
 _log = logging.getLogger(__name__)
 
 
@@ -179,7 +179,7 @@ class SlurmCluster:
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
-        free = self._some(self._stray_rests.without(found, self._now()), rows)
+        free = self._stray_rests.without(found, self._now())[:_STRAYS_NAMED]
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
@@ -188,13 +188,6 @@ class SlurmCluster:
         """The name that its user gave to a job of the last look, and the hash of its script; empty = not known."""
         details = self._details.of(record, restarts)
         return JobWords(details.name, details.gate_stamp.script)
-
-    def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
-        """Strays that one look may free: a bounded number, for users make as many as they like."""
-        if len(strays) <= _STRAYS_AT_ONCE:
-            return strays
-        user = dict(zip(rows["record"].tolist(), rows["user"].tolist(), strict=True))
-        return tuple(apiece(strays, lambda act: self._queue.users.texts[user[act.record]], _STRAYS_AT_ONCE))
 
     def _lists_at_first(self, rows: NDArray[np.void], machines: NodeListing) -> Mapping[int, str]:
         """The node lists that stood, unexplained, when the journal began; noted at its first look."""
