@@ -40,7 +40,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
 
 
 @dataclass(slots=True)
-class StrayRests:
+class StrayRetries:
     """Strays that Slurm refused to free; each further try comes later, whatever the guard lets through."""
 
     _retries: Retries[Which] = field(default_factory=Retries)
@@ -67,4 +67,4 @@ class StrayRests:
 
     def _keep(self, retries: Retries[Which]) -> None:
         self._retries = retries
-        self._said = {which: why for which, why in self._said.items() if which in retries.rests}
+        self._said = {which: why for which, why in self._said.items() if which in retries.due}
