@@ -255,9 +255,13 @@ class _Seekers:
         offered, nodes = after.offered(profiles), view.snapshot.nodes
         free = view.free_gpus - turns.places.per_node(len(view.free_gpus))
         left = TurnsLeft(
-            after.gpus_left(), after.day_left(), after.had(), after.tried(profiles), offered,
+            after.gpus_left(),
+            after.day_left(),
+            after.had(),
+            after.tried(profiles),
+            offered,
             np.bincount(nodes.gpu_type, free, offered.shape[1]).astype(np.int64),
-        )  # fmt: skip
+        )
         have = _rows(view, [turn for turn in after.book.turns if not turn.over])
         return reasons(view, profiles, TurnBounds(bounds.gpus, bounds.gpu_hours, bounds.tries), left, have)
 
@@ -313,11 +317,14 @@ def with_their_turns(
         tries[turn[:2]] = tries.get(turn[:2], 0) + 1
     book = turns.book.without(goes_on, view.now)._replace(turns=(*stand, *turns.new), tries=tries)
     return replace(
-        plan, verdict=verdict, places=places, memory=book.into(plan.memory),
+        plan,
+        verdict=verdict,
+        places=places,
+        memory=book.into(plan.memory),
         why=lambda: plan.explanation.saying(_sayings(view, turns, moves)).with_columns(
             no_turn=seekers.reasons(turns)
         ),
-    )  # fmt: skip
+    )
 
 
 def _of_nobody(plan: Plan, view: View) -> Plan:
