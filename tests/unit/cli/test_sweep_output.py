@@ -86,8 +86,11 @@ def test_each_seed_has_a_row_of_its_own_when_asked(tmp_path: Path) -> None:
     out = call("sweep", "table", str(tmp_path / "sweep.db"), "--each", "--metric", "jct_mean_s").out
     rows = [" ".join(line.split()) for line in out.splitlines()[2:6]]
     assert rows == [
-        "astraea 900 1 0 1.00", "astraea 900 1 1 2.00", "astraea 900 2 0 3.00", "astraea 900 2 1 (failed) -",
-    ]  # fmt: skip
+        "astraea 900 1 0 1.00",
+        "astraea 900 1 1 2.00",
+        "astraea 900 2 0 3.00",
+        "astraea 900 2 1 (failed) -",
+    ]
 
 
 def test_csv_and_json_have_plain_numbers_of_all_metrics(tmp_path: Path) -> None:
@@ -165,9 +168,11 @@ def test_loads_lie_along_the_axis_where_they_differ(tmp_path: Path) -> None:
         words_in(picture)
     )
     assert dots_in(picture) == [
-        "astraea, lease 900 s, load 1: 1.5", "astraea, lease 900 s, load 2: 3",
-        "fifo, lease never ends, load 1: 10", "fifo, lease never ends, load 2: 20",
-    ]  # fmt: skip
+        "astraea, lease 900 s, load 1: 1.5",
+        "astraea, lease 900 s, load 2: 3",
+        "fifo, lease never ends, load 1: 10",
+        "fifo, lease never ends, load 2: 20",
+    ]
     curves = [path for path in picture.iter(f"{SVG}path") if "line" in path.get("class", "")]
     whiskers = [path for path in curves if "V" in path.get("d", "")]
     assert len(whiskers) == 1, "one group has two seeds"
@@ -222,5 +227,7 @@ def test_a_picture_has_its_colours_in_itself(tmp_path: Path) -> None:
     drawn(scene(tmp_path))
     text = (tmp_path / "sweep.svg").read_text()
     assert ("var(" in text, "#1f6feb" in text, "http" in text.replace("http://www.w3.org/2000/svg", "")) == (
-        False, True, False,
-    )  # fmt: skip
+        False,
+        True,
+        False,
+    )

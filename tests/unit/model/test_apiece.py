@@ -124,8 +124,11 @@ def test_arrays_beyond_what_is_looked_at_of_one_user_are_left_alone_until_there_
     site.cluster.actuate(seen.to_free)
     now = site.world.clock.now()
     assert {name: site.world.records[ids[name]].eligible > now for name in sizes} == {
-        "old": True, "big": False, "fits": True, "next": False,
-    }, "what is left alone keeps no gate of ours"  # fmt: skip
+        "old": True,
+        "big": False,
+        "fits": True,
+        "next": False,
+    }, "what is left alone keeps no gate of ours"
     del site.world.records[ids["old"]]
     assert site.tasks_of(site.look()) == {ids["big"]: 20, ids["fits"]: 10, ids["next"]: 2, other: 95}
 

@@ -92,9 +92,12 @@ def test_a_job_of_which_nobody_knows_how_long_it_runs_counts_as_the_median() -> 
 )
 def test_priorities_by_name(name: str, first: str) -> None:
     seen = sight(
-        [job(1, gpus=8), job(2, gpus=8), job(3, gpus=8)], {"n1": 8},
-        waited={"2": 50.0}, declared_seconds=[900.0, 60.0, 600.0], left_seconds=[900.0, 60.0, 5.0],
-    )  # fmt: skip
+        [job(1, gpus=8), job(2, gpus=8), job(3, gpus=8)],
+        {"n1": 8},
+        waited={"2": 50.0},
+        declared_seconds=[900.0, 60.0, 600.0],
+        left_seconds=[900.0, 60.0, 5.0],
+    )
     jobs = seen.ledger.jobs
     had = np.array([0.0, 100.0, 100.0])
     seen = replace(seen, ledger=replace(seen.ledger, jobs=jobs.with_columns(had=had, owed=had + 1)))
@@ -122,9 +125,11 @@ def test_sensitivity_is_speed_alone_over_speed_per_gpu_apart() -> None:
 
 def test_the_job_that_waited_longest_for_its_length_starts_first() -> None:
     seen = sight(
-        [job(1, gpus=8), job(2, gpus=8)], {"n1": 8},
-        waited={"1": 500.0, "2": 400.0}, declared_seconds=[5000.0, 100.0],
-    )  # fmt: skip
+        [job(1, gpus=8), job(2, gpus=8)],
+        {"n1": 8},
+        waited={"1": 500.0, "2": 400.0},
+        declared_seconds=[5000.0, 100.0],
+    )
     assert plan(seen) == {"2": {"n1": 8}}
 
 
@@ -157,9 +162,13 @@ def test_a_sensitive_job_has_fragments_that_nobody_else_takes_whatever_lies_betw
 
 def test_a_size_that_no_server_holds_is_open_to_a_sensitive_job() -> None:
     seen = sight(
-        [job(1, gpus=1)], {"n1": 8, "n2": 8}, elastic={0: (1, 12)}, spread_rate=[[0.6]],
-        declared_seconds=[100.0], waited={"1": 50.0},
-    )  # fmt: skip
+        [job(1, gpus=1)],
+        {"n1": 8, "n2": 8},
+        elastic={0: (1, 12)},
+        spread_rate=[[0.6]],
+        declared_seconds=[100.0],
+        waited={"1": 50.0},
+    )
     assert plan(seen) == {"1": {"n1": 8, "n2": 4}}
 
 
