@@ -32,7 +32,7 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import only_renews, with_again
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.settings import YEARS, OneOf, PlacerName, Rising, Within, check_settings
-from slurm_fair.policy.speed import sizes_of, speed_in, usual_gpus
+from slurm_fair.policy.speed import Ways, sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "Sites",
     "View",
     "Walk",
+    "Ways",
     "Within",
     "Words",
     "absent",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
@@ -39,6 +41,25 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
         otherwise = np.where(np.isfinite(known_apart), known_apart, together * spread)
         by_law = np.where(apart, otherwise, together)
     return told.rate[rows, gpu_type] * by_law
+
+
+class Ways(NamedTuple):
+    """Jobs in the shapes that they may have: an entry for each size on each GPU type."""
+
+    row: Ints
+    gpus: Ints
+    speed: Floats  # well placed
+
+    @classmethod
+    def of(cls, view: View, room: Ints) -> Self:
+        """The ways of all jobs, where there are so many GPUs of each type: `room` is that of each node."""
+        types, asked = len(view.snapshot.gpu_types), view.snapshot.jobs.gpu_type
+        there = np.bincount(view.snapshot.nodes.gpu_type, room, types)
+        sizes, kinds = sizes_of(view), np.arange(types)
+        takes = (asked[sizes.row, None] < 0) | (asked[sizes.row, None] == kinds)
+        entry, kind = (takes & (sizes.gpus[:, None] <= there)).nonzero()
+        row, gpus = sizes.row[entry], sizes.gpus[entry]
+        return cls(row, gpus, speed_in(view, row, kind, gpus, np.zeros(len(row), dtype=bool)))
 
 
 def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:

@@ -17,11 +17,10 @@ from slurm_fair.policy import (
     Pools,
     Shapes,
     View,
+    Ways,
     absent,
     any_of,
     ordered,
-    ranks,
-    sizes_of,
     speed_in,
     usual_gpus,
 )
@@ -105,15 +104,12 @@ class PeriodChoice:
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
             return total, usual
-        sizes, number = sizes_of(view), ranks(len(view.waiting), rows)
-        entry = (number[sizes.row] >= 0).nonzero()[0]
-        job, gpus = number[sizes.row[entry]], sizes.gpus[entry]
-        a_gpu, in_all = np.zeros(len(rows)), np.zeros(len(rows))
-        near = np.zeros(len(job), dtype=bool)
-        for kind in types.tolist():
-            speed = speed_in(view, rows[job], np.full(len(job), kind), gpus, near)
-            np.maximum.at(a_gpu, job, usual[job] * speed / gpus)
-            np.maximum.at(in_all, job, usual[job] * speed)
+        ways, jobs = Ways.of(view, stock.gpus), len(view.waiting)
+        a_gpu, in_all = np.zeros(jobs), np.zeros(jobs)
+        gives = usual_gpus(view)[ways.row] * ways.speed
+        np.maximum.at(a_gpu, ways.row, gives / ways.gpus)
+        np.maximum.at(in_all, ways.row, gives)
+        a_gpu, in_all = a_gpu[rows], in_all[rows]
         return total * a_gpu, ratio(in_all, a_gpu, nothing=0.0)
 
     def _values(self, plan: Plan) -> Floats:

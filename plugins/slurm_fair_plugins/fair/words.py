@@ -60,7 +60,8 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
         late = f"it is {_span(-slack)} late" if slack < 0 else f"it must run within {_span(slack)}"
         return f"{late} for its fair finish time"
     if term is Term.MAKESPAN:
-        return f"with {left} left it takes as long as all work that there is ({_span(worth.backlog)})"
+        at_best = _span(worth.at_best.item(at))
+        return f"with {at_best} left it takes as long as all work that there is ({_span(worth.backlog)})"
     if term is Term.NEARLY_DONE:
         return (
             f"it is nearly done, with {left} left"

@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
 from slurm_fair.model import Mode, Snapshot
-from slurm_fair.policy import Bools, Codes, Floats, Ints, View, alike, any_of, take_or, usual_gpus
+from slurm_fair.policy import Bools, Codes, Floats, Ints, View, Ways, alike, any_of, take_or, usual_gpus
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining
 from slurm_fair_plugins.fair.arrivals import stretched
@@ -78,6 +78,7 @@ class Worth:
     total: Floats
     term: Codes  # Term
     left: Floats  # seconds, with what a restart costs
+    at_best: Floats  # seconds in the fastest of its ways
     known: Bools  # whether anybody said so
     slack: Floats  # seconds until it has to start to end in time; inf = it has no claim
     backlog: float  # seconds that all work takes at the least, and the longest job
@@ -93,14 +94,14 @@ class Worth:
         left = remaining.seconds[rows]
         left = np.where(view.expired[rows], left * (1.0 - aims.inertia), left + aims.restart_seconds)
         slack = _slack(view, rows, remaining, crowd, aims)
-        backlog = _backlog(view, remaining)
+        at_best = _at_best(view, remaining)
+        backlog, at_best = _backlog(view, remaining, at_best), at_best[rows]
         urgent = slack < aims.margin_seconds
         ahead_seconds = _AHEAD_TERMS * view.terms.term
         known = remaining.known[rows]
-        soon = remaining.seconds[rows] + ahead_seconds
-        critical = known & (soon >= aims.makespan_part * backlog)
+        critical = known & (at_best + ahead_seconds >= aims.makespan_part * backlog)
         claim = aims.claim * np.where(urgent, 1.0 + (aims.margin_seconds - slack) / HOUR, 0.0)
-        guard = aims.makespan * np.where(critical, 1.0 + remaining.seconds[rows] / max(backlog, 1.0), 0.0)
+        guard = aims.makespan * np.where(critical, 1.0 + at_best / max(backlog, 1.0), 0.0)
         short = HOUR / left
         ahead = _ahead(view, rows, short + np.maximum(claim, guard), critical)
         tenant = view.snapshot.jobs.tenant[rows]
@@ -120,7 +121,8 @@ class Worth:
             Term.PRICE,
         )
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
-        return cls(rows, total, term.astype(np.int8), left, known, slack, backlog, ahead, quota, repaid, debt)
+        term = term.astype(np.int8)
+        return cls(rows, total, term, left, at_best, known, slack, backlog, ahead, quota, repaid, debt)
 
     def order(self, view: View) -> Ints:
         """Rows, what is worth most first; between equals the one submitted first."""
@@ -162,14 +164,25 @@ def _slack(view: View, rows: Ints, remaining: Remaining, crowd: int, aims: Objec
     return np.where(known, due - view.now - left, np.inf)
 
 
-def _backlog(view: View, remaining: Remaining) -> float:
+def _at_best(view: View, remaining: Remaining) -> Floats:
+    """Seconds that each job has left in the fastest of its ways; as usual where it has none now."""
+    if not has_shapes(view.snapshot):
+        return remaining.seconds
+    nodes = view.snapshot.nodes
+    ways = Ways.of(view, np.where(nodes.usable, nodes.gpus, 0))
+    fastest = np.zeros(len(remaining.seconds))
+    np.maximum.at(fastest, ways.row, ways.speed)
+    return remaining.seconds / np.where(fastest > 0, fastest, 1.0)
+
+
+def _backlog(view: View, remaining: Remaining, at_best: Floats) -> float:
     """Seconds that all work takes if every GPU is busy, and the longest known job by itself."""
     rows = view.claims.nonzero()[0]
     known = rows[remaining.known[rows]]
     if not known.size:
         return 0.0
     load = float((remaining.seconds[rows] * usual_gpus(view)[rows]).sum()) / max(view.snapshot.total_gpus, 1)
-    return max(load, float(remaining.seconds[known].max()))
+    return max(load, float(at_best[known].max()))
 
 
 def _ahead(view: View, rows: Ints, within: Floats, critical: Bools) -> Floats:
