@@ -62,7 +62,7 @@ def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
 
 @pytest.fixture(scope="module")
 def two_types(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """As many nodes of four GPUs of each of two types as the module says by its OF_EACH_TYPE."""
+    """A cluster with as many nodes of each of two types as the module says by its OF_EACH_TYPE."""
     if (reason := available()) is not None:
         pytest.skip(reason)
     nodes = request.module.OF_EACH_TYPE
