@@ -47,6 +47,8 @@ KEYS = {
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
     "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
     "aligned: all end together",
+    "lease.renewal": "with rolling leases: how long a renewed lease lasts, at most a term; auto: a quarter of the "
+    "term, so that who had a term makes way sooner; term: a term",
     "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits before "
     "nodes are set aside for it; term: as long as a lease, never: no nodes are set aside",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurm_fair.model import LeaseTerms
+from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
 
-TERM, NEVER = "term", "never"  # of `reserve_after`, beside seconds
-AUTO = "auto"  # of `interval`, beside seconds: looks follow changes
+TERM, NEVER = "term", "never"  # of `reserve_after` and, but for never, `renewal`, beside seconds
+AUTO = "auto"  # beside seconds: of `interval`, looks follow changes; of `renewal`, a part of the term
 _LONGEST_SECONDS = 10.0  # without a look, with `auto`
 _MOST = 1e12
 
@@ -25,6 +25,7 @@ class LeaseSection:
     max_grace: float = 600.0
     min_runtime: float = 0.0
     align: str = "rolling"
+    renewal: float | str = AUTO
     reserve_after: float | str = TERM
     start_timeout: float = 60.0
     publish_dir: str = "/run/slurm-fair"
@@ -58,7 +59,14 @@ class LeaseSection:
             self.max_grace,
             interval_min=self.interval_min if self.follows_changes else 0.0,
             reserve_after=self._reserve_after,
+            renewal=self._renewal,
         )
+
+    @property
+    def _renewal(self) -> float:
+        if isinstance(self.renewal, str):
+            return self.term if self.renewal == TERM else self.term / USUAL_RENEWALS
+        return self.renewal
 
     @property
     def _reserve_after(self) -> float:
@@ -72,6 +80,15 @@ class LeaseSection:
         after = self.reserve_after
         if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
             yield f'lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", not {after!r:.60}'
+        yield from self._of_renewal()
+
+    def _of_renewal(self) -> Iterator[str]:
+        renewal = self.renewal
+        if isinstance(renewal, str):
+            if renewal not in (AUTO, TERM):
+                yield f'lease.renewal must be seconds, or "{AUTO}" or "{TERM}", not {renewal!r:.60}'
+        elif not 0 < renewal <= self.term:
+            yield f"lease.renewal must be above 0 and at most lease.term ({self.term:g} s), not {renewal:g}"
 
     def _of_interval(self) -> Iterator[str]:
         name, interval, longest = "interval", self.interval, self.term

@@ -8,7 +8,7 @@ from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.gate import Gate
 from slurm_fair.model.ids import label, labels, pack_keys, parse_label
 from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
-from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
+from slurm_fair.model.lease import NEVER_ENDS_SECONDS, USUAL_RENEWALS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import NO_PLACES, Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
@@ -27,6 +27,7 @@ from slurm_fair.model.told import Mode, Told
 __all__ = [
     "NEVER_ENDS_SECONDS",
     "NO_PLACES",
+    "USUAL_RENEWALS",
     "Action",
     "Answer",
     "Aside",

@@ -30,6 +30,7 @@ class LeasePhase(Code):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
+USUAL_RENEWALS = 4.0  # in a term: with rolling leases a renewed lease is so much shorter than a new one
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -47,10 +48,16 @@ class LeaseTerms:
     interval_min: float = 0.0  # looks follow changes, at least so far apart; 0: they keep to the interval
     # Under rolling leases: a gang that stands first and has waited so long has nodes set aside; inf = never.
     reserve_after: float = math.inf
+    renewal: float = math.inf  # rolling leases: how long a renewed one lasts; never longer than a new one
 
     def grace_of(self, asked_for: float) -> float:
         """The grace of a job that asked for so many seconds; 0 = the site's."""
         return min(asked_for, max(self.max_grace, self.grace)) if asked_for > 0 else self.grace
+
+    @property
+    def shortest(self) -> float:
+        """The length of the shortest leases: of renewed ones, where each ends at a time of its own."""
+        return self.term if self.aligned or self.term >= NEVER_ENDS_SECONDS else min(self.term, self.renewal)
 
     @property
     def follows_changes(self) -> bool:
@@ -67,6 +74,11 @@ class LeaseTerms:
         if not self.aligned:
             return start + max(self.term, self.min_runtime)
         return math.ceil((start + max(self.min_runtime, self._lead)) / self.term) * self.term
+
+    def renewed_end(self, now: float) -> float:
+        """The end of a lease that is renewed now."""
+        end = self.end_for(now)
+        return end if self.aligned else min(end, now + self.renewal)
 
     def said_end(self, end: float) -> float | None:
         """A lease's end as events say it: one that lasts until its job ends has none."""

@@ -67,22 +67,22 @@ class _Ends(NamedTuple):
         )
 
     def after(self, plan: Plan, view: View) -> Self:
-        """The ends as the plan leaves them: a renewed or granted job holds GPUs for a whole lease."""
-        until, places = view.terms.end_for(view.now), plan.places
+        """The ends as the plan leaves them: a renewed or granted job holds GPUs until its new lease ends."""
+        places, granted, renewed = plan.places, view.terms.end_for(view.now), view.terms.renewed_end(view.now)
         verdict = plan.verdict[self.row]
         stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
         nodes = len(self.free)
         back = np.bincount(self.node[gone], self.gpus[gone], nodes) - np.bincount(
             places.node, places.gpus, nodes
         )
-        end = np.where(verdict == Verdict.RENEW, until, self.end)
+        end = np.where(verdict == Verdict.RENEW, renewed, self.end)
         row, node, gpus, end = (column[stays] for column in (self.row, self.node, self.gpus, end))
         return type(self)(
             self.free + back.astype(np.int64),
             np.concatenate((row, places.row)),
             np.concatenate((node, places.node)),
             np.concatenate((gpus, places.gpus)),
-            np.concatenate((end, np.full(len(places), until))),
+            np.concatenate((end, np.full(len(places), granted))),
         )
 
 

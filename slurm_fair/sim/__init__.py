@@ -10,7 +10,7 @@ from slurm_fair.sim.port.clock import VirtualClock
 from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.port.people import Submission, UserActions
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair.sim.run import rules_for, simulate, with_looks_at_changes, with_reserve_after
+from slurm_fair.sim.run import rules_for, simulate, with_looks_at_changes, with_renewal, with_reserve_after
 from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.books import Books, Run
 from slurm_fair.sim.world.load import impossible, population
@@ -38,5 +38,6 @@ __all__ = [
     "rules_for",
     "simulate",
     "with_looks_at_changes",
+    "with_renewal",
     "with_reserve_after",
 ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.model import LeaseTerms
+from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
@@ -42,7 +42,7 @@ def rules_for(
 ) -> Rules:
     """The rules of a simulated controller; without a lease term it is the policy's own, else 900 s.
 
-    Under rolling leases a gang has nodes set aside once it has waited a term.
+    Under rolling leases renewed ones last a quarter of a term, and a gang that waited for one has nodes set aside.
     """
     made = load(policy, settings)
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
@@ -53,6 +53,7 @@ def rules_for(
         max_grace=max(600.0, 2 * checkpoint_cost),
         aligned=aligned or gavel_rounds,
         reserve_after=term,
+        renewal=term / USUAL_RENEWALS,
     )
     return Rules(
         policy,
@@ -78,6 +79,11 @@ def with_looks_at_changes(rules: Rules, least_seconds: float) -> Rules:
 def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:
     """The rules under which a gang waits so long until nodes are set aside for it; None = a term, as they are."""
     return rules if seconds is None else replace(rules, terms=replace(rules.terms, reserve_after=seconds))
+
+
+def with_renewal(rules: Rules, seconds: float | None) -> Rules:
+    """The rules under which a renewed lease lasts so long; None = a quarter of a term, as they are."""
+    return rules if seconds is None else replace(rules, terms=replace(rules.terms, renewal=seconds))
 
 
 def refuse_endless(scenario: Scenario, term: float) -> None:
@@ -125,12 +131,12 @@ def simulate(
 
     `looks` are instants of looks as a daemon had them (sim/loop/paces.py), in the place of the simulator's own.
     """
-    refuse_endless(scenario, rules.terms.term)
+    refuse_endless(scenario, rules.terms.shortest)
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen, wants)
     simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
     population = simulation.cluster.life.population
-    refuse_endless_sizes(scenario, population.elastic, len(population.gpu_types), rules.terms.term)
+    refuse_endless_sizes(scenario, population.elastic, len(population.gpu_types), rules.terms.shortest)
     if watch is not None:
         simulation.watch = watch
     simulation.run()

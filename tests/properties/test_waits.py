@@ -69,6 +69,7 @@ HOW = st.builds(
     interval_min=st.sampled_from((0.0, 1.0)),
     aligned=st.just(False),
     reserve_after=st.sampled_from((0.0, 300.0, 600.0)),
+    renewal=st.sampled_from((None, None, 300.0)),
     costs=st.builds(
         Costs, checkpoint=st.sampled_from((0.0, 5.0)), requeue_delay=st.sampled_from((0.0, 60.0))
     ),

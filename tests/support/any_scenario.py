@@ -35,6 +35,7 @@ from slurm_fair.sim import (
     population,
     rules_for,
     with_looks_at_changes,
+    with_renewal,
     with_reserve_after,
 )
 from slurm_fair.sim.port.clock import epoch_for
@@ -137,6 +138,7 @@ HOW = st.builds(
     interval_min=st.sampled_from((0.0, 0.0, 1.0)),
     aligned=st.booleans(),
     reserve_after=st.sampled_from((0.0, 0.0, 240.0, None, math.inf)),
+    renewal=st.sampled_from((None, None, 60.0, math.inf)),
     rounds=st.sampled_from(("conserving", "conserving", "gavel")),
     costs=st.builds(
         Costs,
@@ -335,7 +337,7 @@ def play(
         checkpoint_cost=case.how.costs.checkpoint,
         ledger=case.how.ledger,
     )
-    rules = with_reserve_after(rules, case.how.reserve_after)
+    rules = with_renewal(with_reserve_after(rules, case.how.reserve_after), case.how.renewal)
     rules = with_looks_at_changes(rules, 0.0 if case.how.rounds == "gavel" else case.how.interval_min)
     log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)

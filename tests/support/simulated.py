@@ -24,6 +24,7 @@ from slurm_fair.sim import (
     rules_for,
     simulate,
     with_looks_at_changes,
+    with_renewal,
     with_reserve_after,
 )
 from slurm_fair.sim.scenario import Speeds
@@ -112,6 +113,7 @@ class Rounds:
     interval_min: float = 0.0
     aligned: bool = True
     reserve_after: float | None = None
+    renewal: float | None = None
     half_life: float = 0.0
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
@@ -166,6 +168,7 @@ def simulated(
         checkpoint_cost=how.costs.checkpoint,
         ledger=how.ledger,
     )
-    rules = with_looks_at_changes(with_reserve_after(rules, how.reserve_after), how.interval_min)
+    rules = with_renewal(with_reserve_after(rules, how.reserve_after), how.renewal)
+    rules = with_looks_at_changes(rules, how.interval_min)
     rules = replace(rules, ledger=replace(rules.ledger, half_life_seconds=how.half_life))
     return simulate(scenario, rules, listen=listen, wants=wants)

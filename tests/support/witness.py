@@ -172,8 +172,11 @@ def leases_end_in_time(
     late = first & ((_end_of(terms, granted) <= tick.time) | (not terms.aligned))
     since = np.where(late, np.maximum(start, granted), granted)
     may = (leases.renewals[runs] > 0) | np.isin(leases.key[runs], list(turns))
-    early = may & (end < _end_of(terms, since)) & np.isin(end, list(dues))
-    assert ((end == _end_of(terms, since)) | early).all(), "a lease ends sooner or later than it should"
+    should = _end_of(terms, since)
+    if not terms.aligned:
+        should = np.where(leases.renewals[runs] > 0, np.minimum(should, since + terms.renewal), should)
+    early = may & (end < should) & np.isin(end, list(dues))
+    assert ((end == should) | early).all(), "a lease ends sooner or later than it should"
 
 
 def _others_may_save(tick: TickRecord, leases: Leases) -> Bools:

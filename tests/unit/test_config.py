@@ -29,7 +29,7 @@ WRONG = {
 
 
 RIGHT = [("gpu_weights", {"a": 0})]  # GPUs of a type may count nothing
-EITHER = ("interval", "reserve_after")  # a number, or a word
+EITHER = ("interval", "reserve_after", "renewal")  # a number, or a word
 
 
 def toml(value: Any) -> str:
@@ -109,6 +109,10 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ("scope = 3", ["scope must be a section", "[scope]"]),
         ("[lease]\nterm = '15 min'", ["lease.term must be a number", "15 min"]),
         ("[lease]\nalign = 'round'", ["lease.align must be one of rolling, aligned", "round"]),
+        ("[lease]\nrenewal = 901", ["lease.renewal must be above 0 and at most lease.term (900 s), not 901"]),
+        ("[lease]\nrenewal = 0", ["lease.renewal must be above 0"]),
+        ("[lease]\nrenewal = nan", ["lease.renewal must be above 0"]),
+        ("[lease]\nrenewal = 'never'", ['lease.renewal must be seconds, or "auto" or "term", not']),
         ("[lease]\nterm = 5\ninterval = 10", ["lease.interval (10 s) must not exceed lease.term (5 s)"]),
         ("[scope]\npartitions = 'gpu'", ["scope.partitions must be a list of names"]),
         ("[tenants]\nweights = { vision = 0 }", ["tenants.weights.vision must be a weight above 0"]),
@@ -199,6 +203,11 @@ def test_whole_numbers_serve_as_numbers_and_names_as_tuples() -> None:
         {"a": 2.0},
     )
     assert isinstance(config.lease.term, float)
+
+
+@pytest.mark.parametrize(("renewal", "seconds"), [("auto", 75.0), ("term", 300.0), (42, 42.0)])
+def test_a_renewal_is_a_part_of_the_term_or_seconds(renewal: str | int, seconds: float) -> None:
+    assert from_tree({"lease": {"term": 300, "renewal": renewal}}, "here").lease.terms().renewal == seconds
 
 
 def test_the_settings_of_other_policies_are_kept_but_not_chosen() -> None:

@@ -81,7 +81,7 @@ def _tenant(name: str, found: Measured, fates: Fates, mine: Bools) -> Row:
 def _total(found: Measured) -> Row:
     outcomes, facts = found.outcomes, found.facts
     accounts = found.accounts.values()
-    sums = sum(account.had for account in accounts), sum(account.owed for account in accounts)
+    sums = math.fsum(each.had for each in accounts), math.fsum(each.owed for each in accounts)
     if not accounts:
         return _row(ALL, 0, (math.nan, math.nan), {})
     return _row(ALL, int(outcomes.over.sum()), sums, summarise(outcomes, facts).to_dict())

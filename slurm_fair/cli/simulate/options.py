@@ -182,6 +182,11 @@ LEASES = (
         "for it; the length of a lease unless given.",
     ),
     click.option(
+        "--renewal",
+        type=SECONDS_ABOVE_ZERO,
+        help="Rolling leases: how long a renewed lease lasts; a quarter of the length of a lease unless given.",
+    ),
+    click.option(
         "--half-life",
         type=SECONDS,
         help="When tenants are compared, GPU time that they had and were owed so long ago counts half; 0 = it "
@@ -343,6 +348,7 @@ class LeaseOptions:
     interval: float | str | None
     align: str | None
     reserve_after: float | None
+    renewal: float | None
     half_life: float | None
     job_share: JobShare | None
     counted: Counted | None

@@ -14,7 +14,7 @@ from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
 from slurm_fair.sim.loop.drive import Looks as LookAfter
 from slurm_fair.sim.loop.paces import DaemonsLooks
-from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_reserve_after
+from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_renewal, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -36,6 +36,7 @@ class PolicySetup:
     ledger: LedgerSettings = _USUAL
     reserve_after: float | None = None
     interval_min: float = 0.0
+    renewal: float | None = None
     look_seconds: float | None = None  # of a look of the daemon; None = looks at the instants of changes
 
     def looks(self) -> LookAfter | None:
@@ -59,7 +60,7 @@ class PolicySetup:
             ledger=self.ledger,
         )
         rules = with_looks_at_changes(rules, 0.0 if self.gavel_rounds else self.interval_min)
-        return with_reserve_after(rules, self.reserve_after)
+        return with_renewal(with_reserve_after(rules, self.reserve_after), self.renewal)
 
 
 def setups_of(
@@ -76,7 +77,9 @@ def setups_of(
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
     seconds = leases.look_seconds(gavel_rounds=gavel_rounds)
-    setups = [PolicySetup(name, given[name], *how, looks.interval_min, seconds) for name in policies]
+    setups = [
+        PolicySetup(name, given[name], *how, looks.interval_min, leases.renewal, seconds) for name in policies
+    ]
     for setup in setups:
         check_setup(setup)
     return setups
@@ -125,6 +128,11 @@ def check_setup(setup: PolicySetup) -> None:
     if setup.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
         raise InputError(
             f"--rounds gavel: {setup.policy} has leases without end: give the length of a round with --lease"
+        )
+    if setup.renewal is not None and setup.renewal > terms.term:
+        raise InputError(
+            f"--renewal {setup.renewal:g} must not exceed the lease of {terms.term:g} s under {setup.policy}: "
+            "give a shorter --renewal or a longer --lease"
         )
     if terms.interval > terms.term:
         raise InputError(

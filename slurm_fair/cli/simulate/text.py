@@ -28,6 +28,7 @@ def row_of(setup: PolicySetup, done: FinishedRun) -> dict[str, Any]:
         **({"interval_min_s": terms.interval_min} if terms.follows_changes else {}),
         **({} if setup.look_seconds is None else {"look_cost_s": setup.look_seconds}),
         "aligned": terms.aligned,
+        **({} if terms.aligned else {"renewal_s": usual_lease(terms.shortest)}),
         "counted": setup.ledger.counted,
         "half_life_s": setup.ledger.half_life_seconds,
         "job_share": setup.ledger.job_share,

@@ -24,6 +24,7 @@ from slurm_fair.cli.sweep.results_file import About
 from slurm_fair.cli.sweep.task import SweepTask
 from slurm_fair.cli.sweep.variants import variants_of
 from slurm_fair.errors import InputError
+from slurm_fair.lease_settings import AUTO
 from slurm_fair.sim.run import refuse_endless
 
 # Options that may differ from one command to the next on the same file: what is listed, where it is simulated,
@@ -85,9 +86,9 @@ def prepared(
     list_bad(trace, reading)
     for _, setup in setups:
         check_time_to_work(costs, setup)
-        refuse_endless(case.scenario, setup.rules().terms.term)
+        refuse_endless(case.scenario, setup.rules().terms.shortest)
     warn_of_costs([SimulationOrder(case.scenario, setup) for _, setup in setups])
-    given = _given(context, options) | _looks_of(setups[0][1])
+    given = _given(context, options) | _times_of(setups[0][1])
     about_trace = case.trace_document() | {"sha256": _digest(trace)}
     return ReadySweep(case, About(about_trace, case.cluster_document(), given), setups)
 
@@ -114,9 +115,11 @@ def _plain(value: Any, named: bool) -> Any:
     return {"file": value.name, "sha256": _digest(value)} if isinstance(value, Path) else value
 
 
-def _looks_of(setup: PolicySetup) -> dict[str, Any]:
-    """The distance between looks, which a file of settings may say."""
-    return {"--interval": "auto" if setup.interval_min else setup.interval}
+def _times_of(setup: PolicySetup) -> dict[str, Any]:
+    """The distance between looks, which a file of settings may say, and how long renewed leases last."""
+    looks = {"--interval": "auto" if setup.interval_min else setup.interval}
+    renewal = AUTO if setup.renewal is None else setup.renewal
+    return looks if setup.aligned else looks | {"--renewal": renewal}
 
 
 def _digest(path: Path) -> str:

@@ -43,6 +43,8 @@ from tests.support.simulations import made, simulated
         (["--lease", "0"], "--lease"),
         (["--lease", "nan"], "--lease"),
         (["--interval", "inf"], "--interval"),
+        (["--renewal", "901"], "--renewal 901 must not exceed the lease of 900 s under fair"),
+        (["--renewal", "0"], "--renewal"),
         (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under fair"),
         (["--restart-cost", "-1"], "--restart-cost"),
         (

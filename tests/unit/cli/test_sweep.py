@@ -119,6 +119,7 @@ def test_what_is_there_is_skipped_and_a_larger_grid_adds_to_it(tmp_path: Path) -
         pytest.param((), ("--interval", "auto"), "with --interval 10.0, and this one is with", id="interval"),
         pytest.param((), ("--skip-bad",), "without --skip-bad, and this one is with --skip-bad", id="flag"),
         pytest.param((), ("--reserve-after", "never"), "this one is with --reserve-after never", id="never"),
+        pytest.param((), ("--renewal", "60"), "with --renewal auto, and this one is with", id="renewal"),
         pytest.param(
             ("--set", "srtf.placement=relaxed"), (), "with other settings (placement=relaxed)", id="setting"
         ),

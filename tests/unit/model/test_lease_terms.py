@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.model import LeaseTerms
+from slurm_fair.model import NEVER_ENDS_SECONDS, LeaseTerms
 from tests.support.fake_cluster import Site
 from tests.support.fake_jobs import Work
 
@@ -25,6 +25,22 @@ def test_a_job_gets_the_grace_that_it_asks_for_up_to_the_most_that_a_site_gives(
     asked_for: float, grace: float
 ) -> None:
     assert LeaseTerms(grace=60.0, max_grace=600.0).grace_of(asked_for) == grace
+
+
+@pytest.mark.parametrize(
+    ("terms", "renewed", "shortest"),
+    [
+        (LeaseTerms(term=900.0, aligned=False, renewal=300.0), 1300.0, 300.0),
+        (LeaseTerms(term=900.0, aligned=False), 1900.0, 900.0),
+        (LeaseTerms(term=900.0, aligned=False, renewal=300.0, min_runtime=3600.0), 1300.0, 300.0),
+        (LeaseTerms(term=900.0, renewal=300.0), 1800.0, 900.0),
+        (LeaseTerms(term=NEVER_ENDS_SECONDS, aligned=False, renewal=300.0), 1300.0, NEVER_ENDS_SECONDS),
+    ],
+)
+def test_a_renewed_lease_ends_after_its_renewal_where_leases_roll(
+    terms: LeaseTerms, renewed: float, shortest: float
+) -> None:
+    assert (terms.renewed_end(1000.0), terms.shortest) == (renewed, shortest)
 
 
 def test_the_sites_own_grace_is_never_more_than_a_job_may_ask_for() -> None:

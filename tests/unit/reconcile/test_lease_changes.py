@@ -84,6 +84,13 @@ def test_a_renewed_rolling_lease_lasts_a_term_from_now_or_the_least_run_time(
     assert event.detail == {"until": end, "number": 5}
 
 
+@pytest.mark.parametrize(("aligned", "end"), [(False, NOW + 300), (True, 5400.0)])
+def test_a_renewal_may_be_shorter_than_a_term_where_leases_roll(aligned: bool, end: float) -> None:
+    terms = replace(TERMS, aligned=aligned, renewal=300.0)
+    after, _ = apply_plan(HELD, plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT}), SHOWN, terms, NOW)
+    assert columns(after, "end") == [[end, 5400.0 if aligned else NOW + 900]]
+
+
 RENEWED_UNTIL = {
     "the end itself is left to a look": (True, 4500.0, 4500.0, []),
     "aligned, two ends": (True, 5401.0, 6300.0, [(4500.0, 5400.0, 5), (5400.0, 6300.0, 6)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def played(policy: str, speeds: Speeds) -> tuple[Known, float]:
         throughputs=SPEEDS,
         speeds=speeds,
         listen=known,
-        how=Rounds(aligned=False, lease=600.0),
+        how=Rounds(aligned=False, lease=600.0, renewal=math.inf),
     )
     assert done.outcomes.completed.all()
     return known, done.summary.jct_mean_s

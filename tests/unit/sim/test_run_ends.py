@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -80,6 +81,14 @@ def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
         ),
     )
     assert sorted(held) == pytest.approx([30.0, 50.0, 100.0])
+
+
+@pytest.mark.parametrize(("renewal", "start"), [(None, 750.0), (60.0, 660.0), (math.inf, 1200.0)])
+def test_who_had_a_term_makes_way_when_its_renewed_lease_ends(renewal: float | None, start: float) -> None:
+    jobs = [arrival(0.0, gpus=8, seconds=9000.0), arrival(650.0, gpus=8, seconds=60.0, tenant="b")]
+    how = Rounds(lease=600.0, aligned=False, renewal=renewal)
+    done = simulated(jobs, how=how)
+    assert done.outcomes.start[1] - done.epoch == pytest.approx(start, abs=20.0)
 
 
 def test_no_number_is_no_tolerance() -> None:
