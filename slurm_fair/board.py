@@ -132,9 +132,15 @@ def _decided(record: TickRecord, standing: Standing, policy: Policy | None, coun
     if policy is None:
         return Decided()
     view = View(
-        record.snapshot, standing.ledger, standing.leases, record.terms, record.time, record.seed,
-        memory=standing.memory, counts_seconds=counts_seconds,
-    )  # fmt: skip
+        record.snapshot,
+        standing.ledger,
+        standing.leases,
+        record.terms,
+        record.time,
+        record.seed,
+        memory=standing.memory,
+        counts_seconds=counts_seconds,
+    )
     return decided(policy, record.plan, view)
 
 

@@ -186,13 +186,18 @@ class Daemon:
         self.again_in = self.watch.saw(done, self.last_look_seconds, self.rules.terms)
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
-        if turned and self.cluster.acts:  # the dead-man and `status` hear of it at once
+        if turned:  # the dead-man and `status` hear of it at once
             with suppress(StoreError):
                 self.beat()
         if not done.blind:
             self.after(done)
         self._safely("saying how it is", lambda: self.publisher.publish_health(self.health(pause)))
         return done
+
+    @property
+    def shadow(self) -> bool:
+        """True for a daemon that looks and plans beside Slurm, and never acts."""
+        return not self.cluster.acts
 
     def health(self, pause: Pause | None = None) -> Health:
         """The state of the daemon, as users may read it."""
@@ -201,7 +206,7 @@ class Daemon:
             state, why = BLIND, self.blind
         elif pause is not None:
             state, why = PAUSED, f"by {pause.in_words()}"
-        elif not self.cluster.acts:
+        elif self.shadow:
             state = SHADOW
         return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
 
@@ -209,8 +214,7 @@ class Daemon:
         """Everything that must hold before a look; what does not is raised."""
         self.journal.check_there()
         self.journal.check_owner()
-        if self.cluster.acts:
-            self.beat()
+        self.beat()
         if self.notice is not None:  # after the heartbeat: who cannot reach Slurm is blind, and not silent
             self.notice.hold(self.clock.now())
         if self.no_room:
@@ -241,7 +245,7 @@ class Daemon:
         self._blindness.stands(now, blind, level)
         limit = heartbeat_limit(self.config)
         alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
-        if alone and self.cluster.acts and now - max(self.seen, self.freed_at) > limit:
+        if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)
 
@@ -309,7 +313,7 @@ class Daemon:
 
     def next_look(self, began: float) -> float:
         """The instant of the next look after a tick that began at `began`."""
-        idle, terms = not self.cluster.acts or self.places.paused.exists(), self.rules.terms
+        idle, terms = self.shadow or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
         breath = math.inf if idle else self.watch.breath_seconds(2 * self.last_look_seconds, terms)
         return min(now + self.again_in, next_look(self.standing, terms, began, now, breath, left))
@@ -330,7 +334,7 @@ class Daemon:
 
     def goes_on(self) -> None:
         """Beat before each command of Slurm: many slow ones are no silence. A fenced daemon is silent."""
-        if not self.cluster.acts or 0 <= self.clock.now() - self.beaten_at < 1.0:
+        if self.shadow or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):
             if os.path.exists(self.places.heartbeat):
@@ -348,7 +352,9 @@ class Daemon:
             self.planner.close()
 
     def beat(self) -> None:
-        """Tell the dead-man that we live."""
+        """Tell the dead-man that we live; it watches no shadow."""
+        if self.shadow:
+            return
         limit, gate = heartbeat_limit(self.config), self.config.slurm.gate
         epoch = self.journal.epoch
         self.beaten_at = self.clock.now()

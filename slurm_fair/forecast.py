@@ -128,9 +128,16 @@ class _World:
             seen, left_alone=(), to_free=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
         )
         return cls(
-            snapshot, standing._replace(asked_for={}), terms.term, min(terms.grace, terms.interval),
-            left, fresh, free & ~later, later, {},
-        )  # fmt: skip
+            snapshot,
+            standing._replace(asked_for={}),
+            terms.term,
+            min(terms.grace, terms.interval),
+            left,
+            fresh,
+            free & ~later,
+            later,
+            {},
+        )
 
     @property
     def now(self) -> float:

@@ -17,12 +17,20 @@ def finished_row(event: Event) -> dict[str, Any]:
     """One job that ended, as the board shows it."""
     said = event.detail
     return {
-        "job": label(event.key), "tenant": event.tenant, "user": said.get("user") or "", "gpus": event.gpus,
-        "slurm_state": said.get("state") or "", "submit": said.get("submit"), "end": said.get("end", event.time),
-        "had_gpu_seconds": said.get("had", 0.0), "owed_gpu_seconds": said.get("owed", 0.0),
-        "waited_seconds": said.get("waited", 0.0), "ran_seconds": said.get("ran", 0.0),
-        "rho": said.get("rho"), "restarts": said.get("restarts", 0),
-    }  # fmt: skip
+        "job": label(event.key),
+        "tenant": event.tenant,
+        "user": said.get("user") or "",
+        "gpus": event.gpus,
+        "slurm_state": said.get("state") or "",
+        "submit": said.get("submit"),
+        "end": said.get("end", event.time),
+        "had_gpu_seconds": said.get("had", 0.0),
+        "owed_gpu_seconds": said.get("owed", 0.0),
+        "waited_seconds": said.get("waited", 0.0),
+        "ran_seconds": said.get("ran", 0.0),
+        "rho": said.get("rho"),
+        "restarts": said.get("restarts", 0),
+    }
 
 
 class Recent:

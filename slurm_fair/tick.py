@@ -177,12 +177,13 @@ def tick(
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
     watch.lap("act")
-    if not cluster.acts:
+    dry_run = not cluster.acts
+    if dry_run:
         leases, plan = without_effect(leases, plan, ready.view)
     after = conclude(ready, leases, outcomes, plan, rules)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
-    record = record._replace(dry_run=not cluster.acts, amended=standing.ledger if standing.amended else None)
+    record = record._replace(dry_run=dry_run, amended=standing.ledger if standing.amended else None)
     journal.append(record, after)
     return TickDone(after, record)
 

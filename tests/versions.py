@@ -44,8 +44,12 @@ ENTER = (
 SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
 # What makes pip find its index here makes it find it there too.
 MACHINE_FILES = (
-    "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pip.conf", "etc/ssl/certs/ca-certificates.crt",
-)  # fmt: skip
+    "etc/hosts",
+    "etc/hostname",
+    "etc/resolv.conf",
+    "etc/pip.conf",
+    "etc/ssl/certs/ca-certificates.crt",
+)
 MACHINE_VARIABLES = re.compile(
     r"PIP_(?!FIND_LINKS)|SSL_CERT_|REQUESTS_CA_BUNDLE$|(https?|no|all)_proxy$", re.IGNORECASE
 )
@@ -64,14 +68,20 @@ class Root:
         kept = {name: value for name, value in os.environ.items() if MACHINE_VARIABLES.match(name)}
         env = kept | {
             "PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": "/root", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
-        }  # fmt: skip
+            "HOME": "/root",
+            "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         inside = ("env", "-C", "/src", *argv)
         return subprocess.run(
             (*SPACES, "sh", "-c", ENTER, str(self.folder), *inside),
-            env=env, stdin=subprocess.DEVNULL, timeout=seconds, text=True, check=False,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            timeout=seconds,
+            text=True,
+            check=False,
             stdout=subprocess.PIPE if quiet else None,
-        )  # fmt: skip
+        )
 
     def says(self, *argv: str) -> str:
         """The first line that a command prints."""

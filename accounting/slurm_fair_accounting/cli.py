@@ -118,9 +118,16 @@ def _report_command(
     @click.option("-n", "--noheader", is_flag=True, help="No titles.")
     @click.pass_context
     def command(
-        context: click.Context, /, source: Path | None, tenant: str | None, user: str | None,
-        share: ReportShare, html: Path | None, noheader: bool, **others: Any,
-    ) -> None:  # fmt: skip
+        context: click.Context,
+        /,
+        source: Path | None,
+        tenant: str | None,
+        user: str | None,
+        share: ReportShare,
+        html: Path | None,
+        noheader: bool,
+        **others: Any,
+    ) -> None:
         with _one_line():
             month, start, end = (others.pop(name) for name in ("month", "start", "end"))
             start, end = span_of(month, start, end, now())

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.policy import Bools, Ints, Within, ranks, take_or
+from slurm_fair.policy import Bools, Ints, Within, find, take_or
 from slurm_fair.solve import Table, first_in_line
 from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
@@ -32,8 +32,7 @@ class Allox(InRounds):
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """The shares: all of its time for a job that is matched, over its gang."""
-        column_of = ranks(int(crowd.kinds.max(initial=-1)) + 2, crowd.kinds)
-        was = column_of[crowd.remembered("type", -1.0).astype(np.int64)]
+        was = find(crowd.kinds, crowd.remembered("type", -1.0).astype(np.int64))
         stays = (was >= 0) & (crowd.gang == 1)
         taken = np.bincount(was[stays], minlength=len(crowd.kinds))
         machines = np.maximum(crowd.capacity.astype(np.int64) - taken, 0)

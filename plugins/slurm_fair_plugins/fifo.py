@@ -57,9 +57,15 @@ class Fifo:
         memory = with_again(memory, again)
         order = oldest_first(view, waits)
         return ordered(
-            view, order, preempt=False, blocking=True, place=self.placement, score=lambda: age(view),
-            memory=memory, words=WORDS,
-        )  # fmt: skip
+            view,
+            order,
+            preempt=False,
+            blocking=True,
+            place=self.placement,
+            score=lambda: age(view),
+            memory=memory,
+            words=WORDS,
+        )
 
     def _chosen(self, view: View) -> tuple[Mapping[str, Any], float]:
         """The memory as it was when it is not time to choose, and when it will be; the very first time does not

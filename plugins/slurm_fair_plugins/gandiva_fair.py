@@ -79,13 +79,13 @@ class GandivaFair(InRounds):
         rows = contenders(view)
         if len(rows) == 0 and not view.memory:
             return ordered(view, rows, words=WORDS)
-        books = _Stride(view)
-        gpus, passes = view.snapshot.jobs.gpus[rows], books.passes[rows]
+        stride = _Stride(view)
+        gpus, passes = view.snapshot.jobs.gpus[rows], stride.passes[rows]
         # The lowest pass is 0, so rounding errors are small only beside the highest.
         passes = alike(passes + passes.max(initial=0.0))
         order = rows[np.lexsort((view.first_submit[rows], -gpus, passes))]
         return ordered(
-            view, order, place=self.placement, score=books.passes, memory=books.memory, words=WORDS
+            view, order, place=self.placement, score=stride.passes, memory=stride.memory, words=WORDS
         )
 
 

@@ -89,14 +89,14 @@ class InRounds:
 
     def plan(self, view: View) -> Plan:
         """One round, or what can be done between two."""
-        books = _RoundAccounts(view, self)
+        accounts = _RoundAccounts(view, self)
         return ordered(
             view,
-            lambda: books.order(contenders(view)),
-            on_type=books.on_type if books.several else None,
+            lambda: accounts.order(contenders(view)),
+            on_type=accounts.on_type if accounts.several else None,
             place=self.placement,
-            score=lambda: books.score,
-            memory=with_again(books.memory, books.again),
+            score=lambda: accounts.score,
+            memory=with_again(accounts.memory, accounts.again),
             words=WORDS,
         )
 

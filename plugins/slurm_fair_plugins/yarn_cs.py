@@ -58,9 +58,14 @@ class YarnCs:
             able = able[_within_quota(view, able)]
             waits = np.append(oldest_first(view, able), waits[over])
         return ordered(
-            view, waits, preempt=False, lanes=jobs.tenant, place=self.placement, score=lambda: age(view),
+            view,
+            waits,
+            preempt=False,
+            lanes=jobs.tenant,
+            place=self.placement,
+            score=lambda: age(view),
             words=WORDS,
-        )  # fmt: skip
+        )
 
 
 def _within_quota(view: View, waits: Ints) -> Ints:

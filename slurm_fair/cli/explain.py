@@ -67,9 +67,15 @@ def _events(site: Site, key: int) -> Sequence[Event]:
 
 
 def _lines(
-    board: Board, reasons: Reasons, name: str, row: Row | None, ended: Row | None, tasks: Sequence[Row],
-    events: Sequence[Event], silent: bool,
-) -> list[str]:  # fmt: skip
+    board: Board,
+    reasons: Reasons,
+    name: str,
+    row: Row | None,
+    ended: Row | None,
+    tasks: Sequence[Row],
+    events: Sequence[Event],
+    silent: bool,
+) -> list[str]:
     if row is not None:
         return [*_story(row, board, reasons, silent), *_of_ahead(reasons, row), *_history(board, events)]
     if ended is not None:

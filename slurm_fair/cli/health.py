@@ -45,9 +45,14 @@ class State:
     def document(self, note: str) -> dict[str, Any]:
         """The daemon's state as JSON documents tell it."""
         return {
-            "state": self.text, "word": self.word, "why": self.why, "tick_age_seconds": self.age,
-            "late": self.late, "pid": self.pid, "note": note,
-        }  # fmt: skip
+            "state": self.text,
+            "word": self.word,
+            "why": self.why,
+            "tick_age_seconds": self.age,
+            "late": self.late,
+            "pid": self.pid,
+            "note": note,
+        }
 
 
 def health_of(site: Site, board: Board) -> State:

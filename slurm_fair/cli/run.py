@@ -94,9 +94,8 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
         daemon.reload = (lambda: load_config(path)) if path else None
         daemon.reloaded = lambda config: set_up_log(config, verbose)
         heed_signals(_wishes(daemon, clock))
-        if not dry_run:  # what an earlier daemon left behind would look like our own silence
-            with suppress(StoreError):
-                daemon.beat()
+        with suppress(StoreError):  # what an earlier daemon left behind would look like our own silence
+            daemon.beat()
         if not (dry_run or no_deadman):
             start_deadman(site, path)
         _warn_of_names(site, daemon.commands)

@@ -106,9 +106,16 @@ def convert_command(
 )
 @_OUT
 def generate_command(
-    jobs: int, rate: float | None, load: float | None, gpus: int | None, tenants: int, zipf: float, classes: str,
-    seed: int, out: Path,
-) -> None:  # fmt: skip
+    jobs: int,
+    rate: float | None,
+    load: float | None,
+    gpus: int | None,
+    tenants: int,
+    zipf: float,
+    classes: str,
+    seed: int,
+    out: Path,
+) -> None:
     """Make up a trace with the job sizes of a paper.
 
     Arrivals are a Poisson process, as dense as --rate or --load makes it; tenants have uneven appetites.

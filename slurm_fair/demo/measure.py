@@ -200,8 +200,14 @@ def _tenants(
         waits = first_wait[lives.tenant == at]
         found.append(
             TenantMeasures(
-                name, float(weight[at]), float(hungry_had[at]) / all_had, float(hungry_rho[at]),
-                float(rho[at]), float(waits.mean()), float(waits.max()), float(jct[lives.tenant == at].mean()),
+                name,
+                float(weight[at]),
+                float(hungry_had[at]) / all_had,
+                float(hungry_rho[at]),
+                float(rho[at]),
+                float(waits.mean()),
+                float(waits.max()),
+                float(jct[lives.tenant == at].mean()),
             )
-        )  # fmt: skip
+        )
     return tuple(found)

@@ -170,8 +170,8 @@ def _scenario(
     least_rho: float,
 ) -> DemoScenario:
     last = max(wave.at_leases + wave.lasts_leases for wave in waves)
-    long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.05) * lease_seconds,
-                whole_cluster_leases * lease_seconds)  # fmt: skip
+    at, lasts = (last + 0.05) * lease_seconds, whole_cluster_leases * lease_seconds
+    long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, at, lasts)
     jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
     ordered = sorted([*jobs, long], key=lambda job: job.at_seconds)
     grace = min(5.0, max(2.0, lease_seconds / 2))

@@ -117,9 +117,17 @@ class VirtualAct:
         ):
             config = _config(self.scenario, self.places, self.scheduler)
             daemon = Daemon(
-                config, self.places, self._clock, journal, Commands(), RequeuesAtOnce(self._cluster), self._books,
-                rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
-            )  # fmt: skip
+                config,
+                self.places,
+                self._clock,
+                journal,
+                Commands(),
+                RequeuesAtOnce(self._cluster),
+                self._books,
+                rules_of(config),
+                Standing.new(self._began),
+                Publisher("", lambda: True),
+            )
             yield from self._play(daemon)
 
     def _play(self, daemon: Daemon | None) -> Iterator[float]:

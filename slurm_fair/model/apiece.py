@@ -16,8 +16,13 @@ def rows_apiece(owner: Ints, most: int) -> Ints:
     """At most so many rows of each owner, in their order."""
     if len(owner) <= most:
         return np.arange(len(owner))
+    return np.sort(turns(owner)[:most])
+
+
+def turns(owner: Ints) -> Ints:
+    """The rows: the first of each owner, then the second of each, and so on."""
     place = ranks_within(owner, np.argsort(owner, kind="stable"))
-    return np.sort(np.argsort(place, kind="stable")[:most])
+    return np.argsort(place, kind="stable")
 
 
 def apiece(items: Sequence[T], whose: Callable[[T], str], most: int) -> list[T]:

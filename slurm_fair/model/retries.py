@@ -27,42 +27,42 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Retries(Generic[Key]):
-    """The end of each key's rest, and the number of its failures in a row."""
+    """The instant from which each key may be tried again, and the number of its failures in a row."""
 
-    rests: Mapping[Key, tuple[float, int]] = field(default_factory=dict)
+    due: Mapping[Key, tuple[float, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.rests)
+        return len(self.due)
 
     def resting(self, now: float) -> list[Key]:
         """The keys whose time has not come."""
-        return [key for key, (until, _) in self.rests.items() if now < until]
+        return [key for key, (until, _) in self.due.items() if now < until]
 
     def failed(self, keys: Iterable[Key], now: float, growth: Growth) -> Self:
         """The retries after one more failure of each key."""
-        rests = dict(self.rests)
+        due = dict(self.due)
         for key in keys:
-            times = rests.get(key, (0.0, 0))[1] + 1
-            rests[key] = now + growth.rest_after(times), times
-        return replace(self, rests=rests)
+            times = due.get(key, (0.0, 0))[1] + 1
+            due[key] = now + growth.rest_after(times), times
+        return replace(self, due=due)
 
     def until(self, ends: Mapping[Key, float], *, anew: bool = False) -> Self:
         """The retries with rests that end then, which are no failures; `anew` forgets earlier ones."""
         if not ends:
             return self
-        times = {key: 0 if anew else self.rests.get(key, (0.0, 0))[1] for key in ends}
-        return replace(self, rests={**self.rests, **{key: (end, times[key]) for key, end in ends.items()}})
+        times = {key: 0 if anew else self.due.get(key, (0.0, 0))[1] for key in ends}
+        return replace(self, due={**self.due, **{key: (end, times[key]) for key, end in ends.items()}})
 
     def remembered(self, now: float, seconds: float) -> Self:
         """The retries without those whose rest has been over for so long."""
-        return replace(self, rests={key: rest for key, rest in self.rests.items() if now < rest[0] + seconds})
+        return replace(self, due={key: rest for key, rest in self.due.items() if now < rest[0] + seconds})
 
     def only(self, keys: Iterable[Key]) -> Self:
         """The others are forgotten, and begin anew."""
-        kept = {key: self.rests[key] for key in keys if key in self.rests}
-        return replace(self, rests=kept)
+        kept = {key: self.due[key] for key in keys if key in self.due}
+        return replace(self, due=kept)
 
     def without(self, keys: Iterable[Key]) -> Self:
         """These are forgotten, and begin anew."""
         gone = set(keys)
-        return self.only([key for key in self.rests if key not in gone])
+        return self.only([key for key in self.due if key not in gone])

@@ -19,10 +19,16 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, with its explanation worked out."""
     said, places = plan.explanation, plan.places
     return {
-        "verdict": plan.verdict, "row": places.row, "node": places.node, "gpus": places.gpus,
-        "reason": said.reason, "rank": said.rank, "score": said.score, "reasons": said.reasons,
+        "verdict": plan.verdict,
+        "row": places.row,
+        "node": places.node,
+        "gpus": places.gpus,
+        "reason": said.reason,
+        "rank": said.rank,
+        "score": said.score,
+        "reasons": said.reasons,
         "memory": _as_kept(plan.memory),
-    }  # fmt: skip
+    }
 
 
 def _as_kept(value: Any) -> Any:

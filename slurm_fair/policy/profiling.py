@@ -92,10 +92,10 @@ def with_turns(view: View, policy: Policy, profiling: Profiling | None) -> tuple
     """The view that a policy is shown, and the turns that are not its business; None where nobody has any."""
     if profiling is None or (view.snapshot.profiles is None and not has_turns(view.memory)):
         return view, None
-    books = _brought_up(TurnBook.kept(view.memory, view.now), view)
-    found = _Seekers(view, profiling, books, placer_of(policy)).found()
+    book = _brought_up(TurnBook.kept(view.memory, view.now), view)
+    found = _Seekers(view, profiling, book, placer_of(policy)).found()
     if not found:
-        return view, Turns(books)
+        return view, Turns(book)
     rows, sites = np.array(list(found), dtype=np.int64), [on for _, on in found.values()]
     new = tuple(_turn(view, row, *of) for row, of in found.items())
     places = placed(rows, sites)
@@ -103,7 +103,7 @@ def with_turns(view: View, policy: Policy, profiling: Profiling | None) -> tuple
     blocked[rows] = Blocked.UNSETTLED
     jobs = view.snapshot.jobs.with_columns(blocked=blocked)
     shown = replace(view, snapshot=replace(view.snapshot, jobs=jobs), turns=places)
-    return shown, Turns(books, new, places)
+    return shown, Turns(book, new, places)
 
 
 def _turn(view: View, row: int, kind: int, sites: Sites) -> Turn:
@@ -112,18 +112,18 @@ def _turn(view: View, row: int, kind: int, sites: Sites) -> Turn:
     return Turn(seen.jobs.key.item(row), seen.gpu_types[kind], tenant, gpus_of(sites), view.now)
 
 
-def _brought_up(books: TurnBook, view: View) -> TurnBook:
-    """The books without turns whose leases are gone, and without the tries of jobs that are."""
-    at = find(view.leases.key, np.array([turn.key for turn in books.turns], dtype=np.int64))
+def _brought_up(book: TurnBook, view: View) -> TurnBook:
+    """The book without turns whose leases are gone, and without the tries of jobs that are."""
+    at = find(view.leases.key, np.array([turn.key for turn in book.turns], dtype=np.int64))
     stands = at >= 0
-    leaving = np.array([turn.over for turn in books.turns], dtype=bool)
+    leaving = np.array([turn.over for turn in book.turns], dtype=bool)
     stands[stands] &= ~leaving[stands] | view.leases.revoking[at[stands]]
-    gone = [turn for turn, does in zip(books.turns, stands.tolist(), strict=True) if not does]
+    gone = [turn for turn, does in zip(book.turns, stands.tolist(), strict=True) if not does]
     jobs = view.snapshot.jobs
-    row = find(jobs.key, np.array([key for key, _ in books.tries], dtype=np.int64))
+    row = find(jobs.key, np.array([key for key, _ in book.tries], dtype=np.int64))
     lives = (row >= 0) & ~np.append(jobs.done, True)[row]
-    tries = {of: books.tries[of] for of, does in zip(books.tries, lives.tolist(), strict=True) if does}
-    return books.without(gone, view.now)._replace(tries=tries)
+    tries = {of: book.tries[of] for of, does in zip(book.tries, lives.tolist(), strict=True) if does}
+    return book.without(gone, view.now)._replace(tries=tries)
 
 
 @dataclass
@@ -132,7 +132,7 @@ class _Seekers:
 
     view: View
     profiling: Profiling
-    books: TurnBook
+    book: TurnBook
     lay: Placer
 
     def found(self) -> dict[int, tuple[int, Sites]]:
@@ -166,7 +166,7 @@ class _Seekers:
 
     def gpus_left(self) -> int:
         """GPUs that further turns may have now."""
-        return self.profiling.gpus - sum(turn.gpus for turn in self.books.turns)
+        return self.profiling.gpus - sum(turn.gpus for turn in self.book.turns)
 
     def day_left(self) -> float:
         """GPUs for which the day has room for whole turns."""
@@ -179,21 +179,21 @@ class _Seekers:
 
     def turns_of(self) -> dict[str, float]:
         """The day's turns by tenant; those under way are taken to last as long as they may."""
-        had = {name: spent / self.seconds for name, spent in self.books.spent.items()}
-        for turn in self.books.turns:
+        had = {name: spent / self.seconds for name, spent in self.book.spent.items()}
+        for turn in self.book.turns:
             had[turn.tenant] = had.get(turn.tenant, 0.0) + turn.gpus
         return had
 
     def offered(self, profiles: Profiles) -> Bools:
         """[row of the profiles, GPU type]: not known, not under way, and not tried too often."""
         offered: Bools = ~profiles.measured & ~self.tried(profiles)
-        for at, kind in self.pairs(profiles, [(turn.key, turn.gpu_type) for turn in self.books.turns]):
+        for at, kind in self.pairs(profiles, [(turn.key, turn.gpu_type) for turn in self.book.turns]):
             offered[profiles.job_class == profiles.job_class[at], kind] = False
         return offered
 
     def tried(self, profiles: Profiles) -> Bools:
         """[row of the profiles, GPU type]: as often as a job may."""
-        tried, tries = np.zeros(profiles.measured.shape, dtype=bool), self.books.tries
+        tried, tries = np.zeros(profiles.measured.shape, dtype=bool), self.book.tries
         for at, kind in self.pairs(profiles, [of for of in tries if tries[of] >= self.profiling.tries]):
             tried[at, kind] = True
         return tried
@@ -251,14 +251,18 @@ class _Seekers:
         view, profiles, bounds = self.view, self.view.snapshot.profiles, self.profiling
         if profiles is None:
             return {}
-        after = replace(self, books=turns.books._replace(turns=(*turns.books.turns, *turns.new)))
+        after = replace(self, book=turns.book._replace(turns=(*turns.book.turns, *turns.new)))
         offered, nodes = after.offered(profiles), view.snapshot.nodes
         free = view.free_gpus - turns.places.per_node(len(view.free_gpus))
         left = TurnsLeft(
-            after.gpus_left(), after.day_left(), after.had(), after.tried(profiles), offered,
+            after.gpus_left(),
+            after.day_left(),
+            after.had(),
+            after.tried(profiles),
+            offered,
             np.bincount(nodes.gpu_type, free, offered.shape[1]).astype(np.int64),
-        )  # fmt: skip
-        have = _rows(view, [turn for turn in after.books.turns if not turn.over])
+        )
+        have = _rows(view, [turn for turn in after.book.turns if not turn.over])
         return reasons(view, profiles, TurnBounds(bounds.gpus, bounds.gpu_hours, bounds.tries), left, have)
 
     def movers(self, taken: Placement, ended: Sequence[Turn]) -> list[Turn]:
@@ -298,34 +302,37 @@ def with_their_turns(
     """The plan of a policy with the turns; `view` is as the controller sees it."""
     if profiling is None or turns is None:
         return _of_nobody(plan, view)
-    seekers, lapsed = _Seekers(view, profiling, turns.books, placer_of(policy)), set(view.lapsed.tolist())
+    seekers, lapsed = _Seekers(view, profiling, turns.book, placer_of(policy)), set(view.lapsed.tolist())
     verdict, places = plan.verdict.copy(), plan.places.plus(turns.places)
     verdict[_rows(view, turns.new)] = Verdict.GRANT
-    row_of = dict(zip(turns.books.turns, _rows(view, turns.books.turns), strict=True))
+    row_of = dict(zip(turns.book.turns, _rows(view, turns.book.turns), strict=True))
     ended = [turn for turn, row in row_of.items() if not turn.over and row in lapsed]
     moves = seekers.movers(places, [turn for turn in ended if may_leave(view, row_of[turn], verdict)])
     verdict[[row_of[turn] for turn in moves]] = Verdict.REVOKE
     leave = {turn for turn in ended if verdict[row_of[turn]] == Verdict.REVOKE}
     goes_on = [turn for turn in ended if turn not in leave]
     stand = [turn._replace(over=True) if turn in leave else turn for turn in row_of if turn not in goes_on]
-    tries = dict(turns.books.tries)
+    tries = dict(turns.book.tries)
     for turn in turns.new:
         tries[turn[:2]] = tries.get(turn[:2], 0) + 1
-    books = turns.books.without(goes_on, view.now)._replace(turns=(*stand, *turns.new), tries=tries)
+    book = turns.book.without(goes_on, view.now)._replace(turns=(*stand, *turns.new), tries=tries)
     return replace(
-        plan, verdict=verdict, places=places, memory=books.into(plan.memory),
+        plan,
+        verdict=verdict,
+        places=places,
+        memory=book.into(plan.memory),
         why=lambda: plan.explanation.saying(_sayings(view, turns, moves)).with_columns(
             no_turn=seekers.reasons(turns)
         ),
-    )  # fmt: skip
+    )
 
 
 def _of_nobody(plan: Plan, view: View) -> Plan:
     """The plan where nobody has a turn. What was spent today counts if the profiler is switched on again today."""
     memory = without_turns(plan.memory)
     if has_turns(view.memory):
-        books = _brought_up(TurnBook.kept(view.memory, view.now), view)
-        memory = books.without(books.turns, view.now).into(memory)
+        book = _brought_up(TurnBook.kept(view.memory, view.now), view)
+        memory = book.without(book.turns, view.now).into(memory)
     plan = plan if memory is plan.memory else replace(plan, memory=memory)
     if view.snapshot.profiles is None:
         return plan
@@ -347,7 +354,7 @@ def _sayings(view: View, turns: Turns, moves: Sequence[Turn]) -> Iterator[tuple[
     """Rows, and what is said of their turns."""
     for turn, row in zip(turns.new, _rows(view, turns.new), strict=True):
         yield np.array([row]), GETS.format(gpu_type=turn.gpu_type)
-    for turn, row in zip(turns.books.turns, _rows(view, turns.books.turns), strict=True):
+    for turn, row in zip(turns.book.turns, _rows(view, turns.book.turns), strict=True):
         if turn in moves:
             yield np.array([row]), MOVES.format(gpu_type=turn.gpu_type)
         elif row >= 0 and not turn.over and view.leases.running[view.lease_row[row]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Plan, Verdict
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, ranks
 from slurm_fair.model.ids import label
 from slurm_fair.policy.check import objections, planned
 from slurm_fair.policy.orders.walk import ListedTwice
@@ -103,10 +103,14 @@ class PolicyTrial:
 def _is_sound(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     plan = trial.plan(view)
+    _can_be_carried_out(plan, view)
+    _say_something(plan)
+
+
+def _can_be_carried_out(plan: Plan, view: View) -> None:
     wrong = objections(plan, view)
     if wrong:
         raise _Broken(f"a plan cannot be: {wrong}")
-    _say_something(plan)
 
 
 def _say_something(plan: Plan) -> None:
@@ -154,23 +158,40 @@ def _goes_by_no_row(trial: PolicyTrial, kept: Kept) -> None:
         return
     view = replace(kept.view(), memory={}, joined=None)
     other, was = turned(view)
-    now = trial.plan(other)
-    back = np.empty(len(was), dtype=np.int64)
-    back[was] = np.arange(len(was))
-    different = _differs(view, trial.plan(view), now, back)
+    back = ranks(len(was), was)
+    different = _differs(view, trial.plan(view), trial.plan(other), back)
     if different:
         cure = (
             "let what jobs differ in decide (view.first_submit between equals), not the row or the job's id"
         )
         raise _Broken(f"{different} when the rows are permuted: {cure}")
+    if len(was) > 1 and view.waiting_rows.size:
+        _remembers_by_no_row(trial, view, other, back)
+
+
+def _remembers_by_no_row(trial: PolicyTrial, view: View, other: View, row_of: Ints) -> None:
+    """A second look shows one job more, and those behind it are in other rows than at the first."""
+    new = view.waiting_rows.item(0)
+    one, two = _after_it_came(trial, view, new), _after_it_came(trial, other, row_of.item(new))
+    different = _differs(view, trial.plan(one), trial.plan(two), row_of)
+    if different:
+        cure = "remember jobs by their keys (keep_job_numbers), not by their rows"
+        raise _Broken(f"{different} at the second of two looks when the rows are permuted: {cure}")
+
+
+def _after_it_came(trial: PolicyTrial, view: View, new: int) -> View:
+    """The view with the memory of a first look that did not show the job in this row."""
+    before = only(view, np.delete(np.arange(len(view.waiting)), new))
+    return replace(view, memory=trial.plan(before).memory, happened=())
 
 
 def _takes_the_right_account(trial: PolicyTrial, kept: Kept) -> None:
-    view = replace(kept.view(), memory={})
-    different = _differs(view, trial.plan(view), trial.plan(with_strangers(kept.view())))
-    if different:
-        cure = "row i of view.ledger is not job i: use view.account_row, or view.had_gpu_seconds and its like"
-        raise _Broken(f"{different} when the ledger knows one job more: {cure}")
+    seen = kept.view()
+    for view in (replace(seen, memory={}), seen):
+        different = _differs(view, trial.plan(view), trial.plan(with_strangers(view)))
+        if different:
+            cure = "row i of view.ledger is not job i: use view.account_row, or view.had_gpu_seconds and its like"
+            raise _Broken(f"{different} when the ledger knows one job more: {cure}")
 
 
 def _can_be_kept(trial: PolicyTrial, kept: Kept) -> None:
@@ -196,19 +217,18 @@ def _rests(trial: PolicyTrial, kept: Kept) -> None:
 
 
 def _plans(change: Callable[[View], View]) -> Callable[[PolicyTrial, Kept], None]:
-    """Check that a policy plans some other view."""
+    """Check that a policy plans some other view, at first and with its memory of the look before."""
 
     def check(trial: PolicyTrial, kept: Kept) -> None:
         view = change(kept.view())
-        wrong = objections(trial.plan(view), view)
-        if wrong:
-            raise _Broken(f"a plan cannot be: {wrong}")
+        for each in (replace(view, memory={}), view):
+            _can_be_carried_out(trial.plan(each), each)
 
     return check
 
 
 def _nothing_said(view: View) -> View:
-    return replace(view, snapshot=replace(view.snapshot, told=None), memory={})
+    return replace(view, snapshot=replace(view.snapshot, told=None))
 
 
 _CHECKS: Mapping[str, Callable[[PolicyTrial, Kept], None]] = {

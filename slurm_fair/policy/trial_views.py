@@ -109,20 +109,17 @@ def with_strangers(view: View) -> View:
         jobs=JobAccounts(**more),
         closed=ledger.closed.with_columns(tenant=ledger.closed.tenant + 1),
     )
-    return replace(view, ledger=wider, memory={}, joined=None)
+    return replace(view, ledger=wider, joined=None)
 
 
 def only(view: View, rows: Ints) -> View:
-    """The same with no other jobs than these, which have no leases; without memory."""
-    keys = view.snapshot.jobs.key[rows]
-    ledger = view.ledger
-    known = ledger.jobs.take(find(keys, ledger.jobs.key) >= 0) if len(keys) else JobAccounts.none()
+    """The same with no other jobs than these."""
+    keys, ledger, leases = view.snapshot.jobs.key[rows], view.ledger, view.leases
     return replace(
         view,
         snapshot=_taken(view.snapshot, rows),
-        ledger=replace(ledger, jobs=known),
-        leases=Leases.none(),
-        memory={},
+        ledger=replace(ledger, jobs=ledger.jobs.take(find(keys, ledger.jobs.key) >= 0)),
+        leases=leases.take(find(keys, leases.key) >= 0),
         happened=(),
         joined=None,
     )

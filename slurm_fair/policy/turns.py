@@ -33,7 +33,7 @@ class TurnBook(NamedTuple):
 
     @classmethod
     def kept(cls, memory: Mapping[str, Any], now: float) -> TurnBook:
-        """The books as a plan left them; a new day begins with nothing spent."""
+        """The book as a plan left it; a new day begins with nothing spent."""
         kept, day = memory.get(_KEPT), math.floor(now / _DAY_SECONDS)
         if not kept:
             return cls((), {}, day, {})
@@ -42,7 +42,7 @@ class TurnBook(NamedTuple):
         return cls(tuple(Turn(*each) for each in kept["turns"]), tries, day, spent)
 
     def into(self, memory: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A plan's memory with these books, as plain data."""
+        """A plan's memory with this book, as plain data."""
         if not (self.turns or self.tries or self.spent):
             return without_turns(memory)
         tries = [[*of, count] for of, count in self.tries.items()]
@@ -50,7 +50,7 @@ class TurnBook(NamedTuple):
         return {**memory, _KEPT: {"turns": turns, "tries": tries, "day": self.day, "spent": dict(self.spent)}}
 
     def without(self, ended: Sequence[Turn], now: float) -> TurnBook:
-        """The books once these have given their GPUs back, or hold them like all others."""
+        """The book once these have given their GPUs back, or hold them like all others."""
         if not ended:
             return self
         spent = dict(self.spent)
@@ -60,9 +60,9 @@ class TurnBook(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """The turns at one look: the books, and what is new in them."""
+    """The turns at one look: the book, and what is new in them."""
 
-    books: TurnBook
+    book: TurnBook
     new: tuple[Turn, ...] = ()
     places: Placement = NO_PLACES
 

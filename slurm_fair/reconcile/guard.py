@@ -19,6 +19,7 @@ class Limits:
     revokes: int = 512
     opens: int = 1024
     closes: int = 2048
+    frees: int = 512  # jobs that are not managed: users make as many as they like
     shrink_alarm: float = 0.3
 
 
@@ -38,14 +39,14 @@ def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> st
 
 def hold_back(actions: Sequence[Action], limits: Limits) -> tuple[tuple[Action, ...], str]:
     """The acts within the limits, and what was left for the next tick."""
-    if len(actions) <= min(limits.revokes, limits.opens, limits.closes):
+    if len(actions) <= min(limits.revokes, limits.opens, limits.closes, limits.frees):
         return tuple(actions), ""
     room = {
         Verb.ASK: limits.revokes,
         Verb.REQUEUE: limits.revokes,
         Verb.OPEN: limits.opens,
         Verb.CLOSE: limits.closes,
-        Verb.FREE: len(actions),
+        Verb.FREE: limits.frees,
     }
     allowed = []
     for action in actions:

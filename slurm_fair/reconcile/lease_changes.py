@@ -158,11 +158,16 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
     until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
     return [
         job_event(
-            now, EventKind.GRANTED, snapshot, row,
-            nodes=[names[node] for node in plan.places.nodes_of(row).tolist()], until=until, number=1,
+            now,
+            EventKind.GRANTED,
+            snapshot,
+            row,
+            nodes=[names[node] for node in plan.places.nodes_of(row).tolist()],
+            until=until,
+            number=1,
         )
         for row in rows.tolist()
-    ]  # fmt: skip
+    ]
 
 
 def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:

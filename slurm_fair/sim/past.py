@@ -25,6 +25,7 @@ from slurm_fair.sim.world.load import asked_weights, gpu_types_of
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
+from slurm_fair.trace.convert.sacct import COLUMNS
 from slurm_fair.trace.faults import BadCell
 from slurm_fair.trace.write import number_text
 
@@ -34,9 +35,6 @@ _WELL = ("COMPLETED", "COMPLETING", "")  # as in a trace, no word is a good one
 _NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
 _MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
 _LEAST_WORK_SECONDS = 1.0
-_COLUMNS = (
-    "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +146,31 @@ def _unique(names: Sequence[str]) -> list[str]:
 def _trace(
     past: Past, last: Ints, outcomes: Outcomes, names: Sequence[str], rows: Ints, since: float
 ) -> Trace:
-    collector = Collector(_COLUMNS, ColumnRules())
+    collector = Collector(COLUMNS, ColumnRules())
     tenants, users = outcomes.tenants, outcomes.users
     columns = (
-        rows, last[rows], outcomes.tenant[rows], outcomes.user[rows], outcomes.submit[rows] - since,
-        outcomes.gpus[rows], outcomes.ran[rows],
-    )  # fmt: skip
+        rows,
+        last[rows],
+        outcomes.tenant[rows],
+        outcomes.user[rows],
+        outcomes.submit[rows] - since,
+        outcomes.gpus[rows],
+        outcomes.ran[rows],
+    )
     for row, run, tenant, user, submit, gpus, seconds in zip(*(c.tolist() for c in columns), strict=True):
         limit, nodes = float(past.limit_seconds[run]), int(past.asked_nodes[run])
         cells = (
-            names[row], tenants[tenant], number_text(submit), str(gpus), number_text(seconds), users[user],
-            past.asked_type[run], past.state[run], str(nodes) if nodes else "",
+            names[row],
+            tenants[tenant],
+            number_text(submit),
+            str(gpus),
+            number_text(seconds),
+            users[user],
+            past.asked_type[run],
+            past.state[run],
+            str(nodes) if nodes else "",
             number_text(limit) if 0 < limit < math.inf else "",
-        )  # fmt: skip
+        )
         try:
             collector.add("", cells)
         except BadCell as bad:
@@ -194,9 +204,14 @@ def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None =
     windows = exact_windows(outcomes, runs, weight, shared_out, edges, counts_seconds=counts)
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
     facts = RunFacts(
-        total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
+        total_gpus=total,
+        windows=windows,
+        tenant_had=had,
+        tenant_owed=owed,
+        tenant_weight=weight,
+        runs=runs,
         capacity=capacity,
-    )  # fmt: skip
+    )
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return SimulationResult(
         RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), counts, "demand", windows,

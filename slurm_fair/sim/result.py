@@ -60,9 +60,15 @@ class SimulationResult:
     def tenants_between(self, edges: Floats) -> TenantWindows:
         """GPU time that each tenant had and was owed in windows of one's own."""
         return exact_windows(
-            self.outcomes, self.runs, self.weight, self.shared, edges, self.weight_sum, self.share,
+            self.outcomes,
+            self.runs,
+            self.weight,
+            self.shared,
+            edges,
+            self.weight_sum,
+            self.share,
             self.counts_seconds,
-        )  # fmt: skip
+        )
 
     def quotas(self) -> list[Steps]:
         """Q of each tenant of the outcomes over time."""

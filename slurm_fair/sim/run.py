@@ -25,7 +25,7 @@ USUAL_INTERVAL = 10.0
 MOST_LEASE_ENDS = 500_000  # a look at each costs minutes in all
 _MUCH_TOO_SLOW = 0.1  # of the speed of a size by the number of its GPUs: GPUs come to little then
 # Nothing in a simulation is odd, and no command line limits how much is done at once.
-_NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, shrink_alarm=2.0)
+_NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, frees=10**9, shrink_alarm=2.0)
 
 
 def rules_for(

@@ -89,9 +89,14 @@ def _trace(declared: bool = True) -> Trace:
         seconds = 90.0 + (number * number * 37) % 1300 + 0.25 * number
         says = f"{seconds * (0.8 + 0.01 * number):g}" if declared else ""
         row = [
-            str(number + 1), f"t{number * 7 % TENANTS + 1}", f"{number * 41.0 + number % 3 * 5.5:g}",
-            str(_GANGS[number % len(_GANGS)]), f"{seconds:g}", says, _MODES[number % 3],
-        ]  # fmt: skip
+            str(number + 1),
+            f"t{number * 7 % TENANTS + 1}",
+            f"{number * 41.0 + number % 3 * 5.5:g}",
+            str(_GANGS[number % len(_GANGS)]),
+            f"{seconds:g}",
+            says,
+            _MODES[number % 3],
+        ]
         collector.add(f" job {number}", row)
     return collector.trace()
 

@@ -24,7 +24,7 @@ from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, sa
 from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.new_begins import begins_without_mark
-from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
+from slurm_fair.slurm.ownership.out_of_scope import StrayRetries, strays
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
@@ -46,7 +46,7 @@ _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
 _TELLS_BEFORE = 25  # releases
 _SAID_AT_ONCE = 20  # rows that the log names at one look
-_STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
+_STRAYS_NAMED = 2048  # more than a tick frees: the journal keeps what each look names
 _log = logging.getLogger(__name__)
 
 
@@ -79,7 +79,7 @@ class SlurmCluster:
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()
-        self._stray_rests = StrayRests()
+        self._stray_retries = StrayRetries()
         self.lists: Lists = ListsInHand({})
         self.notices: set[int] = set()  # jobs by which daemons say that they act here
         self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
@@ -145,7 +145,7 @@ class SlurmCluster:
         """Act, with intents written first; what is not managed is freed when the other acts are done."""
         outcomes = self._actuator.actuate(actions)
         freed = [outcome for outcome in outcomes if outcome.action.verb is Verb.FREE]
-        for line in self._stray_rests.heed(freed, self._now()):
+        for line in self._stray_retries.heed(freed, self._now()):
             _log.warning("%s", line)
         return outcomes
 
@@ -179,7 +179,7 @@ class SlurmCluster:
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
-        free = self._some(self._stray_rests.without(found, self._now()), rows)
+        free = self._stray_retries.without(found, self._now())[:_STRAYS_NAMED]
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
@@ -188,13 +188,6 @@ class SlurmCluster:
         """The name that its user gave to a job of the last look, and the hash of its script; empty = not known."""
         details = self._details.of(record, restarts)
         return JobWords(details.name, details.gate_stamp.script)
-
-    def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
-        """Strays that one look may free: a bounded number, for users make as many as they like."""
-        if len(strays) <= _STRAYS_AT_ONCE:
-            return strays
-        user = dict(zip(rows["record"].tolist(), rows["user"].tolist(), strict=True))
-        return tuple(apiece(strays, lambda act: self._queue.users.texts[user[act.record]], _STRAYS_AT_ONCE))
 
     def _lists_at_first(self, rows: NDArray[np.void], machines: NodeListing) -> Mapping[int, str]:
         """The node lists that stood, unexplained, when the journal began; noted at its first look."""

@@ -137,9 +137,14 @@ class Commands:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A program under way, which `give_up` ends; in a group of its own, so that Ctrl-C does not."""
         with subprocess.Popen(
-            full, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env={**self.environment(), **more}, cwd="/",
+            full,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**self.environment(), **more},
+            cwd="/",
             process_group=0,
-        ) as process:  # fmt: skip
+        ) as process:
             self._running = process
             try:
                 if self._given_up:

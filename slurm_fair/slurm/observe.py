@@ -298,9 +298,15 @@ def _why(seen: Sighting, name: str) -> str:
 
 
 def _jobs(
-    raw: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, partition: Ints, gates: Gates, asked: Requests,
+    raw: NDArray[np.void],
+    key: Ints,
+    user: Ints,
+    tenant: Ints,
+    partition: Ints,
+    gates: Gates,
+    asked: Requests,
     seen: Sighting,
-) -> JobTable:  # fmt: skip
+) -> JobTable:
     blocked = blocked_codes(raw, seen.queue, seen.machines, gates.held_by_us, gates.own_begin)
     most = sum(node.gpus for node in seen.machines.nodes.values())
     waiting, asked_type = raw["state"] == JobState.WAITING, _asked_types(raw, seen)

@@ -24,7 +24,7 @@ from slurm_fair.slurm.scope import Territory
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """All answers of one look, and the books that explain them."""
+    """All answers of one look, and the marks that explain them."""
 
     time: float
     cluster: str

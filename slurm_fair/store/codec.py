@@ -63,8 +63,8 @@ def _with_promises(of: dict[str, Any]) -> dict[str, Any]:
 
 def _with_retries(of: dict[str, Any]) -> dict[str, Any]:
     """A standing held retries as bare maps."""
-    maps = {name: rests for name, rests in of.items() if name in ("backoff", "unmoved", "unshut")}
-    return of | {name: Retries(rests) for name, rests in maps.items() if isinstance(rests, Mapping)}
+    maps = {name: due for name, due in of.items() if name in ("backoff", "unmoved", "unshut")}
+    return of | {name: Retries(due) for name, due in maps.items() if isinstance(due, Mapping)}
 
 
 # Nouns as journals of older versions hold them, by a field that they no longer have, or have in another form.
@@ -73,6 +73,7 @@ _CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("Plan", "rests"): lambda of: {name: of[name] for name in of if name not in ("rests", "again")},
     ("Leases", "places"): _with_promises,
     ("Standing", "backoff"): _with_retries,
+    ("Retries", "rests"): lambda of: {"due": of["rests"]},
     ("Outcome", "answered"): lambda of: {name: of[name] for name in of if name != "answered"},
 }
 

@@ -139,9 +139,7 @@ def mark_of(row: Row) -> Mark:
 
 def moment_row(moment: TenantMoment, hourly: bool) -> Row:
     """A moment's values, in the order of MOMENT_COLUMNS."""
-    numbers = (
-        moment.weight, moment.had, moment.owed_quota, moment.owed_demand, moment.gpus, moment.demand,
-    )  # fmt: skip
+    numbers = (moment.weight, moment.had, moment.owed_quota, moment.owed_demand, moment.gpus, moment.demand)
     return float(moment.time), plain(moment.tenant), *map(float, numbers), int(hourly)
 
 

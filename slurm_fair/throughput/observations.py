@@ -98,9 +98,14 @@ class _Flat:
 
     def _take(self, rows: Ints) -> _Flat:
         return _Flat(
-            self.group[rows], self.size[rows], self.gpus[rows], self.nodes[rows], self.most[rows],
-            self.log_step[rows], self.doubt[rows],
-        )  # fmt: skip
+            self.group[rows],
+            self.size[rows],
+            self.gpus[rows],
+            self.nodes[rows],
+            self.most[rows],
+            self.log_step[rows],
+            self.doubt[rows],
+        )
 
 
 def _ranks(group: Ints, weight: Floats) -> Ints:
@@ -124,7 +129,13 @@ def _padded(known: AgedSamples, shares: StepShares, flat: _Flat) -> Observations
         return table
 
     return Observations(
-        np.argmin(np.where(np.isnan(off), np.inf, off), axis=1), batches_of(sizes), shares,
-        laid(flat.gpus, 1.0), laid(flat.nodes, 1.0), laid(flat.most, 1.0),
-        laid(place[batch], 0.0).astype(np.int64), laid(flat.log_step, 0.0), laid(flat.doubt, np.inf),
-    )  # fmt: skip
+        np.argmin(np.where(np.isnan(off), np.inf, off), axis=1),
+        batches_of(sizes),
+        shares,
+        laid(flat.gpus, 1.0),
+        laid(flat.nodes, 1.0),
+        laid(flat.most, 1.0),
+        laid(place[batch], 0.0).astype(np.int64),
+        laid(flat.log_step, 0.0),
+        laid(flat.doubt, np.inf),
+    )

@@ -34,9 +34,15 @@ class StepShares:
     def take(self, rows: Ints) -> StepShares:
         """The shares of some groups."""
         return StepShares(
-            self.backward[rows], self.backward_doubt[rows], self.update[rows], self.hit[rows], self.miss[rows],
-            self.misses[rows], self.pattern[rows], self.computing[rows],
-        )  # fmt: skip
+            self.backward[rows],
+            self.backward_doubt[rows],
+            self.update[rows],
+            self.hit[rows],
+            self.miss[rows],
+            self.misses[rows],
+            self.pattern[rows],
+            self.computing[rows],
+        )
 
     def parts(self, computing: Floats, backward: Floats) -> StepParts:
         """Parts of steps of which computing takes so long; one row per entry, and columns as it has."""
@@ -45,9 +51,14 @@ class StepShares:
         parts = (self.hit, self.miss, self.misses, self.pattern)
         hit, miss, misses, pattern = (_as(part, computing) for part in parts)
         return StepParts(
-            (1 - backward - update) * computing, backward * computing, update * computing,
-            hit * computing, miss * computing, misses, pattern,
-        )  # fmt: skip
+            (1 - backward - update) * computing,
+            backward * computing,
+            update * computing,
+            hit * computing,
+            miss * computing,
+            misses,
+            pattern,
+        )
 
 
 def _as(column: Floats | Codes, like: Floats) -> Floats:

@@ -31,8 +31,14 @@ from slurm_fair.trace.files import reading
 
 USUAL_TYPE = "gpu"
 _KEYS: dict[str, Any] = {
-    "name": "", "gpus": 0, "type": USUAL_TYPE, "rack": "", "speed": 1.0, "cpus": 0, "memory_gb": 0.0,
-}  # fmt: skip
+    "name": "",
+    "gpus": 0,
+    "type": USUAL_TYPE,
+    "rack": "",
+    "speed": 1.0,
+    "cpus": 0,
+    "memory_gb": 0.0,
+}
 _NEEDED = ("name", "gpus")
 _MOST_NODES = 200_000
 _LONGEST_NAME = 255  # letters of a host's name

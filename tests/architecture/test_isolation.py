@@ -35,10 +35,11 @@ def test_our_own_python_is_started_isolated(path: Path) -> None:
             assert " -I " in ast.unparse(node), f"{path}:{node.lineno}"
             isolated += 1
     named = sum(
-        isinstance(node, ast.Call) and any(is_executable(arg) for arg in node.args)
+        isinstance(node, ast.Call)
+        and any(is_executable(arg) for arg in node.args)
         and ast.unparse(node.func) in ("Path", "shlex.quote", "os.path.dirname")
         for node in ast.walk(tree)
-    )  # fmt: skip
+    )
     assert isolated + named >= uses, f"{path}: sys.executable is used in a way that this test does not know"
 
 

@@ -91,8 +91,10 @@ def test_the_page_has_what_a_stranger_needs() -> None:
         word in commands for word in ("pip install", "policies check", "simulate", "pytest", "--config")
     )
     assert {step[0] for step in found if not isinstance(step, Typed)} >= {
-        "my-policies/pyproject.toml", "my-policies/my_policies.py", "my-policies/test_my_policies.py",
-    }  # fmt: skip
+        "my-policies/pyproject.toml",
+        "my-policies/my_policies.py",
+        "my-policies/test_my_policies.py",
+    }
 
 
 def public(kind: type) -> set[str]:

@@ -162,12 +162,21 @@ def _numbers(line: ast.stmt) -> list[float]:
 _HOMES = {
     "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon.py", "slurm_fair/sim/loop/"),
     "spread": (
-        "slurm_fair/model/", "slurm_fair/config.py", "slurm_fair/policy/", "slurm_fair/solve/places/",
-        "slurm_fair/sim/world/", "slurm_fair/trace/", "slurm_fair/knowing/telling.py", "plugins/",
-        "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/ledger/metrics/finish_time.py",
+        "slurm_fair/model/speeds.py", "slurm_fair/model/told.py", "slurm_fair/config.py",
+        "slurm_fair/policy/packing/", "slurm_fair/policy/orders/walk.py", "slurm_fair/policy/speed.py",
+        "slurm_fair/solve/places/problem.py", "slurm_fair/solve/places/ways.py",
+        "slurm_fair/sim/world/", "slurm_fair/trace/throughputs.py", "slurm_fair/knowing/telling.py",
+        "plugins/slurm_fair_plugins/configurations.py",
+        "slurm_fair/ledger/outcomes/outcomes.py",  # `spread_seconds`, as journals call it
     ),
     "people": (),
-    "rho": ("slurm_fair/", "accounting/", "plugins/slurm_fair_plugins/astraea.py"),
+    "rho": (
+        "slurm_fair/ledger/formulas.py", "slurm_fair/ledger/metrics/summary.py",
+        "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/policy/orders/two_phase.py",
+        "slurm_fair/board.py", "slurm_fair/sim/past.py", "slurm_fair/cli/simulate/", "slurm_fair/demo/",
+        "accounting/slurm_fair_accounting/drawing/report_plots.py",
+        "accounting/slurm_fair_accounting/reports/", "plugins/slurm_fair_plugins/astraea.py",
+    ),
     "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board.py", "slurm_fair/cli/"),
 }  # fmt: skip
 _WORDS = {name: re.compile(rf"(^|_){name}(s|d)?(_|$)", re.IGNORECASE) for name in _HOMES}

@@ -330,9 +330,13 @@ def action(stage: Stage, verb: Verb, label: str, **more: object) -> Action:
     jobs, row = snapshot.jobs, row_of(snapshot, label)
     usual = {"until": float(jobs.gate_until[row])} if verb is Verb.OPEN else {}
     return Action(
-        verb, int(jobs.key[row]), int(jobs.record[row]), float(jobs.submit[row]), int(jobs.restarts[row]),
+        verb,
+        int(jobs.key[row]),
+        int(jobs.record[row]),
+        float(jobs.submit[row]),
+        int(jobs.restarts[row]),
         **{**usual, **more},  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
 
 
 def act(stage: Stage, verb: Verb, label: str, **more: object) -> Outcome:

@@ -306,8 +306,12 @@ def test_a_group_reads_the_journal_that_it_may_not_write(
         )
         done = subprocess.run(
             [sys.executable, "-c", reading, str(journal)],
-            cwd=ROOT, capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         assert (done.stdout.strip(), done.stderr) == ("9", "")
     finally:
         shutil.rmtree(copy)

@@ -37,9 +37,13 @@ def _read(path: Path) -> None:
     for name in ("7.json", "ack.json"):
         (place / name).write_bytes(path.read_bytes())
     given = {
-        "slurm_fair_job": "7", "slurm_fair_restart": "1", "slurm_fair_folder": str(place),
-        "SLURM_JOB_NODELIST": "n1", "SLURM_FAIR_PUBLISH_DIR": str(place), "PATH": "/usr/bin:/bin",
-    }  # fmt: skip
+        "slurm_fair_job": "7",
+        "slurm_fair_restart": "1",
+        "slurm_fair_folder": str(place),
+        "SLURM_JOB_NODELIST": "n1",
+        "SLURM_FAIR_PUBLISH_DIR": str(place),
+        "PATH": "/usr/bin:/bin",
+    }
     asked = ("bash", "--norc", "-c", "\n".join((*map(_function, READERS), ASKS)))
     done = subprocess.run(asked, env=given, capture_output=True, timeout=SECONDS, check=False)
     lines = [line for line in done.stderr.split(b"\n") if b"ignored null byte" not in line]

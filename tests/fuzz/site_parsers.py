@@ -126,8 +126,10 @@ CONFIG = "\n".join(
 PARAMETERS = {
     "SchedulerParameters": "batch_sched_delay=1,sched_interval=2,bf_interval=3,requeue_delay=5,defer",
     "SlurmctldParameters": "rl_enable,rl_bucket_size=50,rl_refill_rate=2,rl_refill_period=1",
-    "AuthInfo": "cred_expire=120", "PrivateData": "jobs,users", "MinJobAge": "2 sec",
-}  # fmt: skip
+    "AuthInfo": "cred_expire=120",
+    "PrivateData": "jobs,users",
+    "MinJobAge": "2 sec",
+}
 CONFIGS = (CONFIG, "\n".join(f"{key:<24}= {value}" for key, value in (BASE | PARAMETERS).items()))
 HOOK = """
 slurm_fair_gate = dofile("/etc/slurm/slurm_fair_gate.lua")

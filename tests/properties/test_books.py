@@ -109,8 +109,11 @@ def test_a_run_that_is_lost_before_anybody_saw_it_is_told_with_its_nodes_and_cha
         for event in events
         if event.kind in ("started", "stopped")
     ]
-    assert of_runs == [("started", 0.0, ["n1"], None), ("stopped", 4.0, None, "NODE_FAIL"),
-                       ("started", 100.0, ["n1"], None)]  # fmt: skip
+    assert of_runs == [
+        ("started", 0.0, ["n1"], None),
+        ("stopped", 4.0, None, "NODE_FAIL"),
+        ("started", 100.0, ["n1"], None),
+    ]
     (finished,) = (event for event in events if event.kind == "finished")
     assert finished.detail["had"] == pytest.approx(2 * 54)
     assert (finished.detail["ran"], finished.detail["waited"]) == pytest.approx((54, 96))

@@ -191,9 +191,13 @@ def _story(policy: str, jobs: list[Arrival], stuck: int, aligned: bool) -> list[
     )
     outcomes = result.outcomes
     table = zip(
-        outcomes.submit.tolist(), outcomes.gpus.tolist(), outcomes.start.tolist(), outcomes.end.tolist(),
-        outcomes.preemptions.tolist(), strict=True,
-    )  # fmt: skip
+        outcomes.submit.tolist(),
+        outcomes.gpus.tolist(),
+        outcomes.start.tolist(),
+        outcomes.end.tolist(),
+        outcomes.preemptions.tolist(),
+        strict=True,
+    )
     told = [row for row in table if row[1] <= 4]
     assert len(told) == len(jobs) - stuck
     assert all(row[3] > 0 for row in told)

@@ -258,11 +258,15 @@ def mended(ledger: Ledger, look: Snapshot) -> Ledger:
     over = np.flatnonzero((jobs.state == JobState.DONE) & (jobs.start > 0) & (jobs.end > jobs.start)).tolist()
     said = [
         run(
-            int(jobs.key[row]) >> 23, jobs.start[row], jobs.end[row] - 0.125, gpus=int(jobs.gpus[row]),
-            tenant=look.tenants.names[jobs.tenant[row]], submit=jobs.submit[row],
+            int(jobs.key[row]) >> 23,
+            jobs.start[row],
+            jobs.end[row] - 0.125,
+            gpus=int(jobs.gpus[row]),
+            tenant=look.tenants.names[jobs.tenant[row]],
+            submit=jobs.submit[row],
         )
         for row in over
-    ]  # fmt: skip
+    ]
     return settle(ledger, runs(*said), look.time)[0]
 
 

@@ -39,11 +39,16 @@ def reports(draw: st.DrawFn, classes: tuple[JobClass, ...] = CLASSES, wild: bool
     job = draw(st.integers(1, 6))
     kind = draw(st.sampled_from(("v100", "a100")))
     return {
-        "cls": draw(st.sampled_from(classes)), "kind": kind, "node": draw(st.sampled_from(("", "n1", "n2"))),
-        "gpus": gpus, "nodes": nodes, "job": job + 10 * (kind == "v100"), "time": float(draw(st.integers(0, 40))),
+        "cls": draw(st.sampled_from(classes)),
+        "kind": kind,
+        "node": draw(st.sampled_from(("", "n1", "n2"))),
+        "gpus": gpus,
+        "nodes": nodes,
+        "job": job + 10 * (kind == "v100"),
+        "time": float(draw(st.integers(0, 40))),
         "rate": draw(st.floats(1e-6, 1e12)) if wild and draw(st.booleans()) else rate,
         "batch_size": draw(st.sampled_from((NAN, 32.0 * gpus, 8.0 * gpus))),
-    }  # fmt: skip
+    }
 
 
 def same(one: Samples, other: Samples) -> bool:

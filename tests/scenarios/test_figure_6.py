@@ -39,9 +39,13 @@ def test_under_finish_time_fairness_the_large_job_gets_half_of_the_cluster_and_t
     None
 ):
     result = simulated(
-        JOBS, "gavel-ftf", gpus=6, gpus_per_node=6, how=Rounds(lease=LEASE, rounds="gavel"),
+        JOBS,
+        "gavel-ftf",
+        gpus=6,
+        gpus_per_node=6,
+        how=Rounds(lease=LEASE, rounds="gavel"),
         settings={"alone": "whole"},
-    )  # fmt: skip
+    )
     for minutes in (20, 40, 60, 80):
         share = gpu_minutes(result, minutes)
         assert share == pytest.approx([3.0 * minutes, 1.5 * minutes, 1.5 * minutes])

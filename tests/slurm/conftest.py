@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from slurm_fair.lab import Lab, LabSpec, available
-from tests.slurm.harness import Site, wait_until
+from slurm_fair.lab import Lab, LabSpec, NodeGroup, available
+from tests.slurm.harness import Site, playing, wait_until
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.on_slurm import Slurm
 
+HOPS = '[policy]\nname = "hops"\n'
 # n3 is shared with a partition that is not managed, n4 is only there.
 SCENARIO_SPEC = LabSpec(
     nodes=4,
@@ -57,6 +58,23 @@ def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
     finally:
         for site in sites:
             site.end()
+
+
+@pytest.fixture(scope="module")
+def two_types(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A cluster with as many nodes of each of two types as the module says by its OF_EACH_TYPE."""
+    if (reason := available()) is not None:
+        pytest.skip(reason)
+    nodes = request.module.OF_EACH_TYPE
+    with Lab(spec=LabSpec(node_types=(NodeGroup(nodes, 4, "a100"), NodeGroup(nodes, 4, "v100")))) as lab:
+        yield lab
+
+
+@pytest.fixture
+def site(two_types: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A controller of its own on the two types, under hops, with the module's LEASE and EXTRA settings."""
+    with playing(Site(two_types, lease=request.module.LEASE, extra=HOPS + request.module.EXTRA)) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")

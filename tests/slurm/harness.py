@@ -14,11 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from slurm_fair.errors import StoreError
-from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.lab.spec import NodeGroup
+from slurm_fair.lab import Lab
 from slurm_fair.model import Event, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair.store import Reader, open_reader
@@ -26,7 +23,7 @@ from tests.slurm.counting import PLAIN_SCRIPT, SCRIPT, Diary, Start, hash_after
 from tests.slurm.listing import Row, expand, listed, stays, wait_until
 
 __all__ = [
-    "REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "lab_of_two_types", "playing", "stays",
+    "REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "playing", "stays",
     "wait_until",
 ]  # fmt: skip
 
@@ -430,12 +427,3 @@ def playing(site: Site) -> Iterator[Site]:
         site.assert_clean()
     finally:
         site.end()
-
-
-@contextmanager
-def lab_of_two_types(nodes: int) -> Iterator[Lab]:
-    """A cluster with so many nodes of four GPUs of each of two types."""
-    if (reason := available()) is not None:
-        pytest.skip(reason)
-    with Lab(spec=LabSpec(node_types=(NodeGroup(nodes, 4, "a100"), NodeGroup(nodes, 4, "v100")))) as lab:
-        yield lab

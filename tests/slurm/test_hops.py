@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from slurm_fair.lab import Lab
-from tests.slurm.harness import Job, Site, lab_of_two_types, playing, wait_until
+from tests.slurm.harness import Job, Site, wait_until
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 6, "interval": 1, "grace": 4, "align": "aligned"}
-HOPS = '[policy]\nname = "hops"\n'
-
-
-@pytest.fixture(scope="module")
-def two_types() -> Iterator[Lab]:
-    """Two nodes of four GPUs of each of two types."""
-    with lab_of_two_types(2) as lab:
-        yield lab
-
-
-@pytest.fixture
-def site(two_types: Lab) -> Iterator[Site]:
-    """A controller of its own under hops."""
-    with playing(Site(two_types, lease=LEASE, extra=HOPS)) as site:
-        yield site
+OF_EACH_TYPE = 2
+EXTRA = ""
 
 
 def sizes_of_runs(site: Site, job: Job) -> list[int]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import pytest
 
-from slurm_fair.lab import Lab
 from slurm_fair.model import Snapshot
-from tests.slurm.harness import REPOSITORY, Job, Site, lab_of_two_types, playing, wait_until
+from tests.slurm.harness import REPOSITORY, Job, Site, wait_until
 from tests.slurm.known_speed import known_speed
 from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 8, "interval": 1, "grace": 4, "align": "aligned"}
+OF_EACH_TYPE = 2
+EXTRA = ""
 PACES = (20.0, 10.0)  # steps a second on one GPU of n1 and n2, and of n3 and n4
 BATCH, EXPONENT = 32, 0.9
 APART = {"tight": 0.3, "loose": 0.95}  # of the pace, on two nodes
@@ -38,20 +38,6 @@ while True:
         lease.acknowledge(step)
         lease.wait_for_requeue()
 """
-
-
-@pytest.fixture(scope="module")
-def two_types() -> Iterator[Lab]:
-    """Two nodes of four GPUs of each of two types, the second half as fast."""
-    with lab_of_two_types(2) as lab:
-        yield lab
-
-
-@pytest.fixture
-def site(two_types: Lab) -> Iterator[Site]:
-    """A controller of its own under hops."""
-    with playing(Site(two_types, lease=LEASE, extra='[policy]\nname = "hops"\n')) as site:
-        yield site
 
 
 def train(site: Site, kind: str, number: int, *options: str) -> Job:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from slurm_fair.lab import Lab
 from slurm_fair.policy.profiling import MOVES
-from tests.slurm.harness import REPOSITORY, Site, lab_of_two_types, playing, wait_until
+from tests.slurm.harness import REPOSITORY, Site, wait_until
 from tests.slurm.stopwatch_jobs import FAIR_SBATCH
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 600, "interval": 1, "grace": 4, "align": "rolling"}
 TURN_SECONDS = 90
-PROFILER = f"[profiler]\nenabled = true\ngpus = 2\nseconds = {TURN_SECONDS}\niterations = 30\n"
+EXTRA = f"[profiler]\nenabled = true\ngpus = 2\nseconds = {TURN_SECONDS}\niterations = 30\n"
+OF_EACH_TYPE = 1
 STEPS = 1500
 PACES = {"n1": 20.0, "n2": 10.0}  # steps a second
 TRAIN = f"""
@@ -40,20 +39,6 @@ while True:
         lease.acknowledge(step)
         lease.wait_for_requeue()
 """
-
-
-@pytest.fixture(scope="module")
-def two_types() -> Iterator[Lab]:
-    """A node of each of two types, the second half as fast."""
-    with lab_of_two_types(1) as lab:
-        yield lab
-
-
-@pytest.fixture
-def site(two_types: Lab) -> Iterator[Site]:
-    """A controller of its own with a profiler."""
-    with playing(Site(two_types, lease=LEASE, extra=f'[policy]\nname = "hops"\n{PROFILER}')) as site:
-        yield site
 
 
 def rates(site: Site) -> dict[str, float]:

@@ -57,8 +57,11 @@ def problems(draw: st.DrawFn) -> PlacesProblem:
     block = sorted(draw(st.lists(st.integers(0, 2), min_size=servers, max_size=servers)))
     largest = draw(st.sampled_from([4, 8, 16, 40]))
     column = st.tuples(
-        st.integers(0, 6), st.integers(0, kinds - 1), st.integers(1, largest), st.booleans(),
+        st.integers(0, 6),
+        st.integers(0, kinds - 1),
+        st.integers(1, largest),
+        st.booleans(),
         st.one_of(st.just(0.0), st.floats(0.01, 100.0), st.integers(1, 5).map(float)),
-    )  # fmt: skip
+    )
     columns = draw(st.lists(column, max_size=24))
     return places(free, columns, kind=kind, block=block, size=full, jobs=7)

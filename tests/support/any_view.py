@@ -26,8 +26,13 @@ SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0), (1, 
 CHOICES = [*[()] * 5, (1, 2, 4, 8), (1,), (2, 4, 6), tuple(range(1, 9)), (3, 12)]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 NODES = (  # GPUs, GPUs and CPUs of others, type, usable, partitions
-    (1, 2, 4, 4, 8), (0, 0, 0, 1), (0, 0, 14), TYPES, (True, True, True, False), (("p",), ("q",), ("p", "q")),
-)  # fmt: skip
+    (1, 2, 4, 4, 8),
+    (0, 0, 0, 1),
+    (0, 0, 14),
+    TYPES,
+    (True, True, True, False),
+    (("p",), ("q",), ("p", "q")),
+)
 ACCOUNTS = [Account(*each) for each in product((0.0, 900.0, 5e4), (0.0, 1e3, 1e5), (0.0, 1.0))]
 accounts = st.sampled_from(ACCOUNTS)
 perhaps_accounts = st.sampled_from([*(None for _ in ACCOUNTS), *ACCOUNTS])
@@ -85,8 +90,12 @@ def views(draw: Draw) -> View:
 
 
 SAID = (  # seconds as declared, seconds left, epoch, epochs, steps per second
-    (np.nan, 60.0, 5_000.0, 90_000.0), (np.nan, 30.0, 4_000.0), (np.nan, 3.0), (np.nan, 10.0), (np.nan, 2.0),
-)  # fmt: skip
+    (np.nan, 60.0, 5_000.0, 90_000.0),
+    (np.nan, 30.0, 4_000.0),
+    (np.nan, 3.0),
+    (np.nan, 10.0),
+    (np.nan, 2.0),
+)
 
 
 def _told(draw: Draw, rows: int, types: int) -> Told:
@@ -135,8 +144,13 @@ def _some_free(draw: Draw, free: dict[str, int]) -> dict[str, int]:
 
 KINDS = ("over", "over", "over", "runs", "revoking", "promised", "unleased")
 HOLDERS = (  # kind, tenant, CPUs, checkpoints, state, lease renewals
-    KINDS, TENANTS, range(4), (True, True, False), (JobState.RUNNING, JobState.RUNNING, *HOLDING), range(5),
-)  # fmt: skip
+    KINDS,
+    TENANTS,
+    range(4),
+    (True, True, False),
+    (JobState.RUNNING, JobState.RUNNING, *HOLDING),
+    range(5),
+)
 
 
 def _holder(draw: Draw, base: int, on: dict[str, int], jobs: list[JobSpec], held: list[LeaseSpec]) -> None:

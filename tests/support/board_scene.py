@@ -69,8 +69,10 @@ def plan(seen: Snapshot, verdict: Sequence[int], reasons: Sequence[str], **colum
     """A plan for each job of it; without more said, everybody's reason is the first and nobody waits."""
     rows = len(seen.jobs)
     usual: dict[str, Any] = {
-        "reason": np.zeros(rows, dtype=np.int64), "rank": np.full(rows, -1), "score": np.full(rows, np.nan),
-    }  # fmt: skip
+        "reason": np.zeros(rows, dtype=np.int64),
+        "rank": np.full(rows, -1),
+        "score": np.full(rows, np.nan),
+    }
     of_plan: dict[str, Any] = {"places": Placement.none()}
     of_plan |= {name: columns.pop(name) for name in ("places", "memory", "note") if name in columns}
     why = Explanation(reasons=tuple(reasons), **(usual | columns))
@@ -96,10 +98,12 @@ def recorded(**changes: Any) -> tuple[TickRecord, Standing]:
     verdict = [3, 3, 3, 5, 3, 0, 0, 5, 0, 0, 0]
     assert verdict[5] == Verdict.WAIT
     reasons = (
-        "its lease is not over", "it is giving its GPUs back",
+        "its lease is not over",
+        "it is giving its GPUs back",
         "its GPUs are promised: it starts when its GPUs, CPUs and memory are free",
-        "others are owed more", "its owner holds it",
-    )  # fmt: skip
+        "others are owed more",
+        "its owner holds it",
+    )
     planned = plan(seen, verdict, reasons, reason=np.array([0, 0, 0, 1, 2, 3, 3, 4, 3, 3, 3]), rank=rank)
     books = ledger(
         seen,

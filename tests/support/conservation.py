@@ -78,11 +78,16 @@ def fits(snapshot: Snapshot, row: int, gpus: Ints, cpus: Ints, memory_mb: Ints) 
         return False
     barred = np.isin(np.arange(len(nodes)), snapshot.barred.nodes_of(row))
     return any(
-        _fits_type(snapshot, row, partitions.members[partition] & (nodes.gpu_type == kind), ~barred,
-                   (gpus, cpus, memory_mb))
+        _fits_type(
+            snapshot,
+            row,
+            partitions.members[partition] & (nodes.gpu_type == kind),
+            ~barred,
+            (gpus, cpus, memory_mb),
+        )
         for kind in range(len(snapshot.gpu_types))
         if asked in (-1, kind) and (snapshot.told is None or snapshot.told.rate[row, kind] > 0)
-    )  # fmt: skip
+    )
 
 
 def _fits_type(

@@ -130,9 +130,14 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
 
 @contextmanager
 def bench_in(
-    folder: Path, *, gate: str = "begin", dry_run: bool = False, lease: Mapping[str, Any] | None = None,
-    nodes: Mapping[str, int] | None = None, policy: str = DEFAULT_POLICY,
-) -> Iterator[Bench]:  # fmt: skip
+    folder: Path,
+    *,
+    gate: str = "begin",
+    dry_run: bool = False,
+    lease: Mapping[str, Any] | None = None,
+    nodes: Mapping[str, int] | None = None,
+    policy: str = DEFAULT_POLICY,
+) -> Iterator[Bench]:
     """A site of its own in a folder."""
     tree: dict[str, Any] = {
         "lease": LEASE | dict(lease or {}),

@@ -154,9 +154,11 @@ def mark(number: int = 1, whole_record: bool = False) -> Mark:
 def same(one: Any, other: Any) -> bool:
     """Equality that looks into arrays, takes nan for nan and minds types."""
     if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(
-            one, other, equal_nan=one.dtype.kind == "f"
-        )  # fmt: skip
+        return (
+            isinstance(other, np.ndarray)
+            and one.dtype == other.dtype
+            and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        )
     if type(one) is not type(other):
         return False
     if is_dataclass(one):

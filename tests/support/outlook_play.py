@@ -76,9 +76,8 @@ class Play:
             while ahead and ahead[0][0] <= at:
                 self.scene.hands.submit(ahead.pop(0)[1])
             done = tick(
-                self.scene.cluster, self.scene.clock, journal, RULES, standing,
-                Stopwatch(lambda: 0.0),
-            )  # fmt: skip
+                self.scene.cluster, self.scene.clock, journal, RULES, standing, Stopwatch(lambda: 0.0)
+            )
             standing = done.standing
             if journal.record is not None:
                 self._note(journal.record, standing)
@@ -115,8 +114,12 @@ def busy(seed: int) -> list[tuple[float, Submission]]:
         at, gpus = float(dice.integers(0, 7200)), int(dice.choice([1, 2, 4, 8, 8, 16, 32]))
         seconds, tenant = float(dice.integers(600, 5400)), str(dice.choice(["vision", "speech", "nlp"]))
         job = Submission(
-            gpus=gpus, seconds=seconds, tenant=tenant, nodes=max(1, gpus // 8),
-            checkpoints=bool(dice.random() < 0.8), time_limit=seconds,
-        )  # fmt: skip
+            gpus=gpus,
+            seconds=seconds,
+            tenant=tenant,
+            nodes=max(1, gpus // 8),
+            checkpoints=bool(dice.random() < 0.8),
+            time_limit=seconds,
+        )
         jobs.append((at, job))
     return sorted(jobs, key=lambda each: each[0])

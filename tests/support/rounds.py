@@ -51,8 +51,8 @@ class Play:
         waited = np.array([self.waited.get(label, 0.0) for label in labels(snap.jobs.key)])
         first = {str(spec.base): spec.submit for spec in self.jobs}
         submit = np.array([first[label] for label in labels(snap.jobs.key)], dtype=np.float64)
-        books = replace(base.ledger, jobs=base.ledger.jobs.with_columns(waited=waited, submit=submit))
-        return View(snap, books, base.leases, base.terms, self.now, memory=self.memory)
+        ledger = replace(base.ledger, jobs=base.ledger.jobs.with_columns(waited=waited, submit=submit))
+        return View(snap, ledger, base.leases, base.terms, self.now, memory=self.memory)
 
     def _spec(self, spec: JobSpec) -> JobSpec:
         label = str(spec.base)

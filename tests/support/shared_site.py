@@ -22,9 +22,12 @@ class Site:
         self.world.machines["x1"] = Machine("x1", 4, partition="other")
         tree = {"scope": {"partitions": ["gpu"], **scope}, "lease": {"term": 300, "interval": 10}}
         self.cluster = SlurmCluster(
-            FakeCommands(self.world), from_tree(tree, "t").cluster, self.world.clock.now, MarksInHand(),
+            FakeCommands(self.world),
+            from_tree(tree, "t").cluster,
+            self.world.clock.now,
+            MarksInHand(),
             NoIntents(),
-        )  # fmt: skip
+        )
 
     def look(self) -> Snapshot:
         found = self.cluster.observe({})

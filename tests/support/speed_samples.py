@@ -50,8 +50,11 @@ def samples(*rows: dict[str, Any]) -> Samples:
         gpu_type=np.array([kinds.index(row["kind"]) for row in full], dtype=np.int64),
         node=np.array([nodes.index(row["node"]) if row["node"] else -1 for row in full], dtype=np.int64),
         pattern=np.array([row["pattern"] for row in full], dtype=np.int8),
-        classes=classes, gpu_types=kinds, node_names=nodes, **columns,
-    )  # fmt: skip
+        classes=classes,
+        gpu_types=kinds,
+        node_names=nodes,
+        **columns,
+    )
 
 
 def ends(seconds: list[float], cls: JobClass = BERT, time: float = 0.0, job: int = 1) -> Ends:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import ranks
+from slurm_fair.model.columns import ranks, take_or
 from slurm_fair.policy import Draft, View, contenders, oldest_first, ordered, registry
 from slurm_fair.policy.quiet import only_renews
 
@@ -130,6 +130,30 @@ class WrongAccount:
 
 
 @dataclass(frozen=True)
+class RemembersRows:
+    """Remembers who waited by their rows, which are those of others when a job came or went."""
+
+    def plan(self, view: View) -> Plan:
+        """A plan that begins with those who waited at the last look, the oldest first among them."""
+        rows = oldest_first(view, contenders(view))
+        behind = ~np.isin(rows, view.memory.get("waited", ()))
+        memory = {"waited": view.waiting_rows.tolist()}
+        return ordered(view, rows[np.argsort(behind, kind="stable")], memory=memory)
+
+
+@dataclass(frozen=True)
+class RemembersAccounts:
+    """Remembers what jobs had by the rows of the ledger, which are those of others when it met a job more."""
+
+    def plan(self, view: View) -> Plan:
+        """A plan that begins with those who have had least since the last look."""
+        rows = oldest_first(view, contenders(view))
+        had, before = view.ledger.jobs.had, view.memory.get("had", ())
+        since = take_or(had - np.resize(np.append(before, 0.0), len(had)), view.account_row, 0.0)
+        return ordered(view, rows[np.argsort(since[rows], kind="stable")], memory={"had": had.tolist()})
+
+
+@dataclass(frozen=True)
 class KeepsASet:
     def plan(self, view: View) -> Plan:
         """The jobs that it saw."""
@@ -190,6 +214,17 @@ class NeedsANode:
         """A plan with the biggest node."""
         view.snapshot.nodes.gpus.max()
         return Plain().plan(view)
+
+
+@dataclass(frozen=True)
+class RemembersNodes:
+    """Remembers by its number a node that may have gone."""
+
+    def plan(self, view: View) -> Plan:
+        """A plan with what the node of the last plan has."""
+        view.snapshot.nodes.gpus[view.memory.get("nodes", [])].sum()
+        plan = Plain().plan(view)
+        return replace(plan, memory={"nodes": plan.places.node.tolist() or view.memory.get("nodes", [])})
 
 
 @dataclass(frozen=True)

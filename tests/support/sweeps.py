@@ -97,9 +97,12 @@ def interrupted(trace: Path, *arguments: str) -> tuple[int, str]:
     words = [sys.executable, "-m", "slurm_fair.cli", "sweep", str(trace), "--gpus", "16", *arguments]
     process = subprocess.Popen(
         [*words, "--out", str(file_of(trace))],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         preexec_fn=_heed_ctrl_c,
-    )  # fmt: skip
+    )
     _wait_for_a_run(file_of(trace), process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=60)

@@ -79,9 +79,14 @@ class TickBench:
     def look(self, sight: Snapshot | Blind) -> TickDone:
         """A look at anything."""
         rules = Rules(
-            "test", self.policy, {}, self.terms, limits=self.limits,
-            plan_limit_seconds=self.plan_limit_seconds, profiling=self.profiling,
-        )  # fmt: skip
+            "test",
+            self.policy,
+            {},
+            self.terms,
+            limits=self.limits,
+            plan_limit_seconds=self.plan_limit_seconds,
+            profiling=self.profiling,
+        )
         self.cluster.shown.append(sight)
         self.cluster.done.clear()
         watch = Stopwatch(self.clock.now)

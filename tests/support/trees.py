@@ -15,8 +15,12 @@ def ours() -> tuple[Path, ...]:
     """Every text file that belongs to the project: what git knows, else all but what tools leave behind."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT, capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     if listed.returncode == 0 and listed.stdout:
         found = [ROOT / name for name in listed.stdout.split("\0") if name]
     else:

@@ -76,9 +76,12 @@ class Witness:
     def _note(self, tick: TickRecord, standing: Standing) -> None:
         snapshot, plan, why = tick.snapshot, tick.plan, tick.plan.explanation
         for columns in (
-            snapshot.jobs._arrays(), snapshot.held._arrays(), {"verdict": plan.verdict, **why._arrays()},
-            plan.places._arrays(), standing.leases._arrays(),
-        ):  # fmt: skip
+            snapshot.jobs._arrays(),
+            snapshot.held._arrays(),
+            {"verdict": plan.verdict, **why._arrays()},
+            plan.places._arrays(),
+            standing.leases._arrays(),
+        ):
             for name, column in sorted(columns.items()):
                 self._digest.update(name.encode() + column.tobytes())
         said: Any = [tick.time, why.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]

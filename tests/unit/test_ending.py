@@ -42,9 +42,13 @@ def test_a_command_sees_nothing_of_our_environment(
     answer = program("squeue", "/usr/bin/env; pwd").run("squeue")
     seen = dict(line.split("=", 1) for line in answer.out.splitlines() if "=" in line)
     assert {name: seen[name] for name in seen if name not in ("_", "PWD", "SHLVL", "OLDPWD")} == {
-        "PATH": SAFE_PATH, "HOME": "/", "LC_ALL": "C", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s",
+        "PATH": SAFE_PATH,
+        "HOME": "/",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "SLURM_TIME_FORMAT": "%s",
         "SLURM_BITSTR_LEN": "0",
-    }  # fmt: skip
+    }
     assert answer.out.splitlines()[-1] == "/"
 
 
@@ -114,8 +118,10 @@ print(done, flush=True)
 ORDERLY = "while not done: time.sleep(0.05)"
 COMMAND = "while 'give up' not in done: time.sleep(0.05)"
 # A library call that returns to no Python code, a pool whose threads are joined at the exit, a closed-off lock.
-LIBRARY = "import sqlite3; a, b = (sqlite3.connect('file.db', timeout=60, isolation_level=None) for _ in 'ab'); " \
-    "a.execute('BEGIN EXCLUSIVE'); b.execute('BEGIN EXCLUSIVE')"  # fmt: skip
+LIBRARY = (
+    "import sqlite3; a, b = (sqlite3.connect('file.db', timeout=60, isolation_level=None) for _ in 'ab'); "
+    "a.execute('BEGIN EXCLUSIVE'); b.execute('BEGIN EXCLUSIVE')"
+)
 POOL = (
     "from concurrent.futures import ThreadPoolExecutor; ThreadPoolExecutor(1).submit(time.sleep, 60)\n"
     + ORDERLY
@@ -128,9 +134,12 @@ def process(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
 
     def start(body: str) -> subprocess.Popen[str]:
         run = subprocess.Popen(
-            [sys.executable, "-I", "-c", HANGING.format(body=body)], cwd=tmp_path, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, "-I", "-c", HANGING.format(body=body)],
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         started.append(run)
         assert run.stdout is not None
         assert run.stdout.readline() == "ready\n"
@@ -186,9 +195,14 @@ def test_our_own_program_imports_nothing_from_where_it_is_started(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     done = subprocess.run(
-        our_program("--version"), cwd=tmp_path, env=os.environ | our_environment(), capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        our_program("--version"),
+        cwd=tmp_path,
+        env=os.environ | our_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("slurm-fair, version")
     assert not {"LD_LIBRARY_PATH", "PYTHONPATH", "HOME"} & {

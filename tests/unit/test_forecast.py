@@ -90,9 +90,11 @@ def test_a_policy_that_solves_is_played_by_its_quick_plans_alone(policy: Policy,
 
 def test_a_gang_of_everything_waits_for_the_last_plain_job() -> None:
     record, standing = ticked(
-        plain(1, "n1", 3600.0), leased(2, "n2"), job(5, gpus=8, tenant="speech", submit=T0 - 50),
+        plain(1, "n1", 3600.0),
+        leased(2, "n2"),
+        job(5, gpus=8, tenant="speech", submit=T0 - 50),
         job(6, gpus=32, nodes=4, tenant="vision", submit=T0 - 40),
-    )  # fmt: skip
+    )
     found = forecast(record, standing, RULES)
     assert expected(found, "6") >= 3540
 
@@ -220,8 +222,11 @@ def test_the_first_estimate_of_each_start_is_held_to_it() -> None:
     kept.hear([started(1, 160.0), started(2, 190.0), started(9, 5.0), Event(1.0, "finished", 3, "a", 1)])
     kept.hear([started(3, 999.0)])
     assert kept.summary(1000.0) == {
-        "n": 2, "median_seconds": 35.0, "p90_seconds": pytest.approx(55.0), "late_seconds": 25.0,
-    }  # fmt: skip
+        "n": 2,
+        "median_seconds": 35.0,
+        "p90_seconds": pytest.approx(55.0),
+        "late_seconds": 25.0,
+    }
     assert kept.summary(100.0 + 2 * 86_400) == {}
 
 

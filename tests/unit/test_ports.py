@@ -11,9 +11,13 @@ from tests.support.simulated import arrival, trace
 
 OF_JOBS = {EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED}
 OF_LEASES = {
-    EventKind.GRANTED, EventKind.RENEWED, EventKind.RETURNED,
-    EventKind.OPENED, EventKind.ASKED, EventKind.REQUEUED,
-}  # fmt: skip
+    EventKind.GRANTED,
+    EventKind.RENEWED,
+    EventKind.RETURNED,
+    EventKind.OPENED,
+    EventKind.ASKED,
+    EventKind.REQUEUED,
+}
 OF_OUTCOMES = {EventKind.REVOKED}  # what outcomes are made of, and no ledger tells
 
 

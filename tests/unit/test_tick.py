@@ -246,7 +246,7 @@ def test_a_job_that_slurm_does_not_start_rests_longer_each_time() -> None:
         while len(bench.standing.leases):
             bench.see(gated(1, pinned=True, gated=False, gate_until=0.0), after=5)
         assert bench.clock.now() - opened == pytest.approx(TERMS.start_timeout, abs=6)
-        rests.append(bench.standing.backoff.rests[pack(1)][0] - bench.clock.now())
+        rests.append(bench.standing.backoff.due[pack(1)][0] - bench.clock.now())
         assert bench.acts() == ["close 1"], "its pin is taken away and its gate set again"
     assert rests == [30.0, 60.0, 120.0, 240.0]
 
@@ -307,7 +307,7 @@ def test_a_users_begin_time_is_remembered_when_our_gate_takes_its_place(
     bench = TickBench()
     bench.see(gated(1, blocked=Blocked.OWN_BEGIN, gate_until=gate, pinned=True))
     assert bench.acts() == ["close 1"]
-    assert [until for until, _ in bench.standing.backoff.rests.values()] == rests
+    assert [until for until, _ in bench.standing.backoff.due.values()] == rests
 
 
 def test_who_is_changed_into_work_that_cannot_be_taken_back_loses_a_promise_beyond_the_own_share() -> None:

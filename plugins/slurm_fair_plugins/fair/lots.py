@@ -62,12 +62,14 @@ class Lots(NamedTuple):
         going = going._replace(value=going.value * np.where(contested[at][going.job], 1.0 - lost, 1.0))
         going = going.kept(going.value > 0)
         problem = LotsProblem(
-            free=stock.gpus, jobs=len(rows),
+            free=stock.gpus,
+            jobs=len(rows),
             job=np.concatenate((np.arange(stays), going.job)),
             value=np.concatenate((staying.value, going.value)),
             lot=np.concatenate((staying.lot, stays + going.lot)),
-            node=np.concatenate((staying.node, going.node)), gpus=np.concatenate((staying.gpus, going.of_node)),
-        )  # fmt: skip
+            node=np.concatenate((staying.node, going.node)),
+            gpus=np.concatenate((staying.gpus, going.of_node)),
+        )
         gpus = np.concatenate((view.snapshot.jobs.gpus[rows[:stays]], going.gpus))
         served = stays + len(np.unique(going.job[going.job >= stays]))
         whole = stays <= most and int(np.count_nonzero(able)) == served and not any_of(going.nodes > 1)

@@ -110,7 +110,15 @@ class Fair:
     @property
     def _objective(self) -> Objective:
         return Objective(
-            self.price_hours, self.debt_hours, self.repay_leases, self.claim_weight, self.claim_stretch,
-            self.claim_margin_seconds, self.makespan_weight, self.makespan_part, self.restart_seconds,
-            self.inertia, self.claim_growing_part,
-        )  # fmt: skip
+            self.price_hours,
+            self.debt_hours,
+            self.repay_leases,
+            self.claim_weight,
+            self.claim_stretch,
+            self.claim_margin_seconds,
+            self.makespan_weight,
+            self.makespan_part,
+            self.restart_seconds,
+            self.inertia,
+            self.claim_growing_part,
+        )

@@ -158,22 +158,24 @@ class _Round:
         ways = considered(ways, how_sensitive[chosen], np.inf if everyone else self.policy.threshold)
         if not len(ways.job):
             return
-        region = kind = self.offer.pools.region
-        now = shapes_now(self.view, region, rows)
+        kind = self.offer.pools.region
+        now = shapes_now(self.view, kind, rows)
         if not everyone:
-            ways, kind = split_by_speed(self.view, ways, now, rows, region)
-            now = now if kind is region else shapes_now(self.view, kind, rows)
+            ways, now, kind = split_by_speed(self.view, ways, now, rows, kind)
         value = worth(ways, self._weights()[chosen], now, self.policy.inertia)
         servers = np.flatnonzero(self.offer.pools.usable & ((self.offer.free > 0) | (not everyone)))
+
+        def best(value: Floats) -> PlacesAnswer:
+            """The best plan over what the offer has free now."""
+            return fast(program(self.offer, kind, servers, ways, value, len(rows)), self.limits)
+
         if not fragments:
-            answer = fast(program(self.offer, kind, servers, ways, value, len(rows)), self.limits)
-            got = answer.column
+            got = best(value).column
             same = (got >= 0) & ways.unchanged(now)[got] & self.offer.contested[rows]
             self.offer.keep(rows[same])
             decided = self.offer.kept[rows] | (got < 0)
             value = np.where(decided[ways.job], 0.0, value)
-        answer = fast(program(self.offer, kind, servers, ways, value, len(rows)), self.limits)
-        self._carry_out(rows, servers, answer)
+        self._carry_out(rows, servers, best(value))
 
     def _carry_out(self, rows: Ints, nodes: Ints, answer: PlacesAnswer) -> None:
         sites: dict[int, Sites] = {}

@@ -192,9 +192,14 @@ def case_of_reading(
     trace, failed, large = jobs_wanted(trace, machines, wish)
     named = wish.weights or ("equal" if live is None else "shares")
     scenario = Scenario(
-        trace, machines, costs, _weights(named, trace, live), undeclared=wish.undeclared,
-        claims=wish.claims, gpu_weights=_gpu_weights(wish, machines, live),
-    )  # fmt: skip
+        trace,
+        machines,
+        costs,
+        _weights(named, trace, live),
+        undeclared=wish.undeclared,
+        claims=wish.claims,
+        gpu_weights=_gpu_weights(wish, machines, live),
+    )
     nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"
     return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
 

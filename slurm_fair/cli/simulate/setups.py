@@ -49,10 +49,16 @@ class PolicySetup:
     def rules(self) -> Rules:
         """The rules of the simulated controller."""
         rules = rules_for(
-            self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
-            gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
+            self.policy,
+            dict(self.settings),
+            lease=self.lease,
+            interval=self.interval,
+            aligned=self.aligned,
+            gavel_rounds=self.gavel_rounds,
+            checkpoint_cost=self.checkpoint_cost,
+            seed=self.seed,
             ledger=self.ledger,
-        )  # fmt: skip
+        )
         rules = with_looks_at_changes(rules, 0.0 if self.gavel_rounds else self.interval_min)
         return with_renewal(with_reserve_after(rules, self.reserve_after), self.renewal)
 

@@ -71,10 +71,14 @@ def prepared(
         for term in terms
         for variant in variants_of(options["settings"], policies_of(policies))
         for setup in setups_of(
-            [variant.policy], replace(leases, lease=term), RunOptions(variant.settings, 0, 1, None),
-            costs.checkpoint, leases.ledger(), gavel_rounds=gavel,
+            [variant.policy],
+            replace(leases, lease=term),
+            RunOptions(variant.settings, 0, 1, None),
+            costs.checkpoint,
+            leases.ledger(),
+            gavel_rounds=gavel,
         )
-    )  # fmt: skip
+    )
     for path in (trace, *inputs.files):
         if os.path.exists(path) and not os.path.isfile(path):
             raise InputError(f"{path}: is no plain file: a sweep reads it twice, to know it again")

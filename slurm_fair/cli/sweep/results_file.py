@@ -162,9 +162,15 @@ class ResultsFile:
 
     def _insert(self, cell: SweepRun, state: str, problem: str, version: str, numbers: Row) -> None:
         row = {
-            "run": cell.name, "policy": cell.policy, "lease_s": cell.lease_s, "load": cell.load, "seed": cell.seed,
-            "state": state, "problem": plain(problem), "version": version,
-        }  # fmt: skip
+            "run": cell.name,
+            "policy": cell.policy,
+            "lease_s": cell.lease_s,
+            "load": cell.load,
+            "seed": cell.seed,
+            "state": state,
+            "problem": plain(problem),
+            "version": version,
+        }
         self._db.table("runs").insert(row | numbers, replace=True)
 
     def rows(self) -> list[Row]:

@@ -140,10 +140,15 @@ class Happened:
             return None
         had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows]
         columns = {
-            "had": had, "owed": owed, "waited": result.waited[rows], "ran": result.ran[rows],
-            "rho": formulas.rho_for_reports(had, owed), "restarts": lives.restarts[rows],
-            "submit": lives.submit[rows], "end": end,
-        }  # fmt: skip
+            "had": had,
+            "owed": owed,
+            "waited": result.waited[rows],
+            "ran": result.ran[rows],
+            "rho": formulas.rho_for_reports(had, owed),
+            "restarts": lives.restarts[rows],
+            "submit": lives.submit[rows],
+            "end": end,
+        }
         said = {name: column.tolist() for name, column in columns.items()}
         return self._became(EventKind.FINISHED, rows, end, lives.gpus[rows], said, of_user=True)
 

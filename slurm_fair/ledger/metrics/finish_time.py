@@ -92,8 +92,8 @@ def sia_seconds(outcomes: Outcomes, total_gpus: float) -> Floats:
     of them. Where nobody said how long its work would take all GPUs, they are taken to be alike.
     """
     alike = ratio(outcomes.exclusive_seconds * outcomes.gpus, np.asarray(total_gpus), nothing=np.nan)
-    spread = np.where(np.isnan(outcomes.spread_seconds), alike, outcomes.spread_seconds)
-    slow: Floats = np.maximum(spread * np.maximum(mean_active(outcomes), 1.0), outcomes.exclusive_seconds)
+    on_all = np.where(np.isnan(outcomes.spread_seconds), alike, outcomes.spread_seconds)
+    slow: Floats = np.maximum(on_all * np.maximum(mean_active(outcomes), 1.0), outcomes.exclusive_seconds)
     return slow
 
 

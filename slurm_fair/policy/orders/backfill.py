@@ -79,7 +79,11 @@ def _walked(
 
 
 class _Walk:
-    """One walk down the priorities."""
+    """One walk down the priorities.
+
+    It is no `Walk` of an order: a job that fits nowhere now may be given a place in time, and what is free for a
+    job depends on how long it runs.
+    """
 
     def __init__(
         self, view: View, pools: Pools, place: Placer, depth: Depth, order: Ints, shapes: Shapes

@@ -221,9 +221,11 @@ class _Series:
         is_stop[changed.size + came.size :] = True
         began, over = self._runs(by, rows, had, is_new, is_stop)
         shows = {
-            EventKind.SUBMITTED: is_new, EventKind.STARTED: began,
-            EventKind.FINISHED: over, EventKind.STOPPED: is_stop,
-        }  # fmt: skip
+            EventKind.SUBMITTED: is_new,
+            EventKind.STARTED: began,
+            EventKind.FINISHED: over,
+            EventKind.STOPPED: is_stop,
+        }
         return by, rows, shows
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:

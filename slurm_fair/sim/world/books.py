@@ -69,9 +69,14 @@ class Books:
         del self._open[job]
 
     def _run(
-        self, job: int, end: float = 0.0, reached: float = 0.0, saved: float = 0.0,
-        word: str = "RUNNING", lived_on: bool = False,
-    ) -> Run:  # fmt: skip
+        self,
+        job: int,
+        end: float = 0.0,
+        reached: float = 0.0,
+        saved: float = 0.0,
+        word: str = "RUNNING",
+        lived_on: bool = False,
+    ) -> Run:
         """Makes a run from positional values: every run of a simulation passes here."""
         cells, population, names = self._cells, self._population, self._node_names
         restarts, resumed_from, sites = self._open[job]

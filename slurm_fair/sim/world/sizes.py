@@ -156,9 +156,13 @@ class MeasuredSpeeds:
 
 
 def elastic_jobs(
-    trace: Trace, machines: Machines, types: Sequence[str], rates: NDArray[np.float64],
-    throughputs: Throughputs | None, exponent: float,
-) -> ElasticJobs:  # fmt: skip
+    trace: Trace,
+    machines: Machines,
+    types: Sequence[str],
+    rates: NDArray[np.float64],
+    throughputs: Throughputs | None,
+    exponent: float,
+) -> ElasticJobs:
     """The jobs of a trace that name further sizes which the machines could give them.
 
     A size is left out that no GPU type has so many GPUs for on which the job runs, or with which the job was

@@ -379,9 +379,17 @@ class Actuator:
 
     def _mark(self, action: Action, until: float, pinned: bool, user_nodes: str, pin: str) -> Mark:
         return Mark(
-            action.key, action.record, action.whole_record, action.submit, action.restarts, until, pinned,
-            self.now(), user_nodes, pin=pin,
-        )  # fmt: skip
+            action.key,
+            action.record,
+            action.whole_record,
+            action.submit,
+            action.restarts,
+            until,
+            pinned,
+            self.now(),
+            user_nodes,
+            pin=pin,
+        )
 
     def _remember(self, outcomes: list[Outcome]) -> None:
         """Marks after what was seen to happen."""

@@ -22,12 +22,12 @@ _CARRIED_OUT_SECONDS = 30.0  # by then what was sent has been done, or never wil
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
-def without_lifted_holds(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+def without_lifted_holds(marks: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
     """Marks without the holds that are seen lifted: a later hold on such a job is not ours.
 
     A task that was split off its array since then has a record of its own, and from now on a mark.
     """
-    ours = [mark for mark in book.all() if math.isinf(mark.gate_until) and mark.gate_before > 0]
+    ours = [mark for mark in marks.all() if math.isinf(mark.gate_until) and mark.gate_before > 0]
     if not ours:
         return []
     free = rows[(rows["state"] < JobState.DONE) & (rows["priority"] > 0)]
@@ -42,7 +42,7 @@ def without_lifted_holds(book: Marks, rows: NDArray[np.void], queue: Queue) -> l
         elif mark.whole_record:
             array = np.unique(row[base == mark.key >> TASK_BITS]).tolist()
             split = [(_of_task(mark, free[at]), at) for at in array]
-            found += _over([each for each in split if book.get(each[0].key, False) is None], free)
+            found += _over([each for each in split if marks.get(each[0].key, False) is None], free)
     return found
 
 
@@ -62,13 +62,13 @@ def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mar
 
 
 def without_taken_lists(
-    book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
+    marks: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
 ) -> list[Mark]:
     """Marks without the node lists and sizes that are seen gone: the same on such a job is not ours again.
 
     An act of unknown outcome may be carried out a while after it was sent.
     """
-    carried_out = [mark for mark in book.all() if now - mark.set_at > _CARRIED_OUT_SECONDS]
+    carried_out = [mark for mark in marks.all() if now - mark.set_at > _CARRIED_OUT_SECONDS]
     ours = [mark for mark in carried_out if (mark.pinned and mark.pin) or mark.size]
     if not ours:
         return []

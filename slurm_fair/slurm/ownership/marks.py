@@ -14,10 +14,15 @@ from slurm_fair.model.mark import Mark
 
 _ROW = np.dtype(
     [
-        ("gate_until", "f8"), ("gate_before", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"),
-        ("submit", "f8"), ("has_pin", "?"),
+        ("gate_until", "f8"),
+        ("gate_before", "f8"),
+        ("pinned", "?"),
+        ("set_at", "f8"),
+        ("known", "?"),
+        ("submit", "f8"),
+        ("has_pin", "?"),
     ]
-)  # fmt: skip
+)
 _NONE = np.zeros(1, _ROW)
 
 

@@ -75,7 +75,7 @@ class Noted(NamedTuple):
 
     @classmethod
     def of(cls, own: NDArray[np.void], array: NDArray[np.void]) -> Self:
-        """The notes of rows that a book of marks was joined to."""
+        """The notes of rows that marks were joined to."""
         mark = np.where(own["known"], own, array)
         gates = tuple(each[name] for each in (own, array) for name in ("gate_until", "gate_before"))
         return cls(mark["known"], mark["gate_until"], mark["gate_before"], gates)

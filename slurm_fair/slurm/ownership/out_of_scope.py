@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
+from slurm_fair.model.apiece import turns
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import NO_TASK
 from slurm_fair.model.retries import Growth, Retries
@@ -24,7 +25,8 @@ _GROWTH = Growth(REST_SECONDS, REST_MOST_SECONDS)
 def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action, ...]:
     """Acts that free waiting jobs outside the scope, or left alone, that a gate or a mark of ours keeps back.
 
-    They were submitted with our gate by a template or the submit hook, or left the scope since.
+    They were submitted with our gate by a template or the submit hook, or left the scope since. The first of each
+    user comes before the second of any: the guard lets only so many through.
     """
     waits = rows[(rows["state"] == JobState.WAITING) & ((rows["gpus"] > 0) | rows["exclusive"])]
     source, base, task = with_tasks(waits, seen.queue.task_lists)
@@ -33,13 +35,13 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     kept_back |= waits["req_nodes"] != seen.queue.node_lists.known("")
     found = waits[outside[kept_back[outside]]]
     key = pack_keys(found["base"], np.where(found["task"] == UNSPLIT, NO_TASK, found["task"]))
-    ours = whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()
-    return tuple(free_action(row, "it is not managed") for row in found[ours])
+    ours = found[whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()]
+    return tuple(free_action(row, "it is not managed") for row in ours[turns(ours["user"])])
 
 
 @dataclass(slots=True)
-class StrayRests:
-    """Strays that Slurm refused to free; each further try comes later than the last."""
+class StrayRetries:
+    """Strays that Slurm refused to free; each further try comes later, whatever the guard lets through."""
 
     _retries: Retries[Which] = field(default_factory=Retries)
     _said: dict[Which, str] = field(default_factory=dict)
@@ -65,4 +67,4 @@ class StrayRests:
 
     def _keep(self, retries: Retries[Which]) -> None:
         self._retries = retries
-        self._said = {which: why for which, why in self._said.items() if which in retries.rests}
+        self._said = {which: why for which, why in self._said.items() if which in retries.due}

@@ -76,10 +76,17 @@ RAW = np.dtype(
 
 
 _NAMED = {  # columns that are numbers of names, and whose names they are
-    "qos": "qos", "user": "users", "account": "accounts", "partition": "partitions", "reason": "reasons",
-    "node_list": "node_lists", "req_nodes": "node_lists", "reservation": "reservations", "gpu_type": "gpu_types",
+    "qos": "qos",
+    "user": "users",
+    "account": "accounts",
+    "partition": "partitions",
+    "reason": "reasons",
+    "node_list": "node_lists",
+    "req_nodes": "node_lists",
+    "reservation": "reservations",
+    "gpu_type": "gpu_types",
     "request": "requests",
-}  # fmt: skip
+}
 
 
 class Names:
@@ -323,9 +330,14 @@ def _unreadable(line: str, why: str) -> Unreadable:
     name = f"{base}_{task}" if task.isascii() and task.isdigit() else base or record
     restarts = f.get("RestartCnt", "")
     return Unreadable(
-        int(record) if plain else -1, name[:40], f.get("UserName", ""), f.get("Partition", ""),
-        STATES.get(f.get("State", "")), int(restarts) if re.fullmatch(r"[0-9]{1,9}", restarts) else -1, why,
-    )  # fmt: skip
+        int(record) if plain else -1,
+        name[:40],
+        f.get("UserName", ""),
+        f.get("Partition", ""),
+        STATES.get(f.get("State", "")),
+        int(restarts) if re.fullmatch(r"[0-9]{1,9}", restarts) else -1,
+        why,
+    )
 
 
 def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:

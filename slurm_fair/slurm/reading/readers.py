@@ -45,9 +45,14 @@ class _Reader:
 
     def __init__(self, program: Sequence[str]) -> None:
         self.process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            cwd="/", env=_ENVIRONMENT, start_new_session=True,
-        )  # fmt: skip
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_ENVIRONMENT,
+            start_new_session=True,
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._questions, self._answers = self.process.stdin, self.process.stdout

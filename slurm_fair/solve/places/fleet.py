@@ -96,9 +96,16 @@ def _windows(
     groups = _Groups.of(pieces, level, look)
     node = (window, ways.kind[way][window] * high + free)
     table = Windows(
-        level, piece, offset, servers, way, groups.own, ways.kind[way] * high + rest, node,
+        level,
+        piece,
+        offset,
+        servers,
+        way,
+        groups.own,
+        ways.kind[way] * high + rest,
+        node,
         groups.held(pieces, level[window], window, row),
-    )  # fmt: skip
+    )
     return table, groups.many
 
 

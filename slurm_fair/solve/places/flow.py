@@ -58,9 +58,13 @@ class Flow:
         worth = np.concatenate([ways.value[self.uses] / ways.unit, np.zeros(arcs + count)])
         most = np.concatenate([np.ones(x), np.full(arcs + count, np.inf)])
         return Problem(
-            worth, most, cells, np.full(len(upper), -np.inf), upper.astype(np.float64),
+            worth,
+            most,
+            cells,
+            np.full(len(upper), -np.inf),
+            upper.astype(np.float64),
             np.ones(len(worth), dtype=bool) if whole else None,
-        )  # fmt: skip
+        )
 
     def _of_windows(self, window: Ints, node_row: int, group_row: int) -> tuple[Ints, Ints, Floats]:
         """The servers and groups that windows take, and the servers that they leave."""

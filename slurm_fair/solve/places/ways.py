@@ -48,6 +48,11 @@ class Ways:
         """The same ways, without the columns of those that cannot be had."""
         kept = possible[self.way]
         return Ways(
-            self.kind, self.gpus, self.spread, self.columns[kept], self.job[kept], self.way[kept],
+            self.kind,
+            self.gpus,
+            self.spread,
+            self.columns[kept],
+            self.job[kept],
+            self.way[kept],
             self.value[kept],
-        )  # fmt: skip
+        )

@@ -59,9 +59,12 @@ def test_a_simulation_and_the_report_on_its_events_say_the_same(
 def test_gpu_types_apps_and_users_are_told_too(tmp_path: Path) -> None:
     trace = written(
         tmp_path,
-        "1,a,0,2,900,fast,x", "2,a,10,2,1800,,x", "3,b,20,4,2700,slow,", "4,b,30,4,600,,y",
+        "1,a,0,2,900,fast,x",
+        "2,a,10,2,1800,,x",
+        "3,b,20,4,2700,slow,",
+        "4,b,30,4,600,,y",
         header="job_id,tenant,submit_s,gpus,duration_s,gpu_type,app",
-    )  # fmt: skip
+    )
     cluster, events = tmp_path / "cluster.toml", tmp_path / "events.jsonl"
     cluster.write_text(
         '[[nodes]]\nname = "f"\ngpus = 4\ntype = "fast"\nspeed = 2.0\n'

@@ -107,8 +107,10 @@ def test_tenants_are_drawn_as_long_as_their_numbers(tmp_path: Path) -> None:
         for name in ("had", "owed")
     }
     assert hours.keys() == wanted.keys()
-    for measured, values in ((hours, {words: wanted[words] / 3600 for words in wanted}),
-                             (lengths, {"phys, rho: 1.000": 1.0, "chem, rho: 0.500": 0.5})):  # fmt: skip
+    for measured, values in (
+        (hours, {words: wanted[words] / 3600 for words in wanted}),
+        (lengths, {"phys, rho: 1.000": 1.0, "chem, rho: 0.500": 0.5}),
+    ):
         drawing = fair if measured is lengths else drawn["GPU time had and owed"]
         (low, left), *_, (high, right) = marks(drawing)
         assert low == 0
@@ -200,8 +202,9 @@ def test_waits_are_drawn_from_every_job(tmp_path: Path) -> None:
     x, _ = np.array(points).T
     assert np.corrcoef(x, np.log(np.arange(1, 102)))[0, 1] > 0.99999
     assert bars(drawn["Median and 95th percentile of the waits"]).keys() == {
-        "t000, median: 00:00:51", "t000, p95: 00:01:36",
-    }  # fmt: skip
+        "t000, median: 00:00:51",
+        "t000, p95: 00:01:36",
+    }
     assert (row["wait_p50_seconds"], row["wait_p95_seconds"]) == (51.0, 96.0)
 
 

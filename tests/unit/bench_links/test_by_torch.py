@@ -12,8 +12,12 @@ from slurm_fair.bench_links import NO_TORCH, Place, joined
 from slurm_fair.errors import InputError
 
 SRUN = {
-    "SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_JOB_ID": "20007",
-}  # fmt: skip
+    "SLURM_PROCID": "2",
+    "SLURM_NTASKS": "4",
+    "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "1",
+    "SLURM_JOB_ID": "20007",
+}
 
 
 class Heard:

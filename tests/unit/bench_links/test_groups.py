@@ -35,8 +35,12 @@ def test_groups_double_on_one_node_and_across_nodes() -> None:
 def test_a_time_is_free_of_its_start_and_of_one_that_is_off() -> None:
     found = timed_groups(Scripted(TWO_OF_FOUR), (10_000, 1_000_000), 5)
     assert [(one.gpus, one.nodes, one.most) for one in found] == [
-        (2, 1, 2), (4, 1, 4), (2, 2, 1), (4, 2, 2), (8, 2, 4),
-    ]  # fmt: skip
+        (2, 1, 2),
+        (4, 1, 4),
+        (2, 2, 1),
+        (4, 2, 2),
+        (8, 2, 4),
+    ]
     assert all(abs(one.seconds - 1e-6 * one.gpus) < 1e-12 for one in found)
 
 

@@ -120,9 +120,9 @@ def test_gpus_that_a_look_did_not_see_free_belong_to_those_that_ended_last() -> 
 
 def test_a_step_is_the_recorded_one_that_is_near_else_the_usual_one() -> None:
     steps = RecordedSteps(Costs(opening=9.0), {(Step.OPENING, 3): [(10.0, 0.1), (20.0, 0.2)]})
-    assert [steps(Step.OPENING, job, 0, now) for job, now in ((3, 10.5), (3, 19.5), (3, 15.0), (4, 10.0))] == [
-        0.1, 0.2, 9.0, 9.0,
-    ]  # fmt: skip
+    assert [
+        steps(Step.OPENING, job, 0, now) for job, now in ((3, 10.5), (3, 19.5), (3, 15.0), (4, 10.0))
+    ] == [0.1, 0.2, 9.0, 9.0]
 
 
 def test_jobs_of_one_look_start_together_after_a_delay_of_the_real_runs() -> None:
@@ -200,9 +200,12 @@ def test_a_simulation_has_every_number_and_the_same_dice_the_same_ones() -> None
     runs = [simulated(WAYS[0], JOBS, plain_costs(FOUND), np.random.default_rng(seed)) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     assert list(runs[0]) == [
-        "makespan", "mean JCT", "pre-emptions", *(f"GPU-hours {name}" for name in WEIGHTS),
+        "makespan",
+        "mean JCT",
+        "pre-emptions",
+        *(f"GPU-hours {name}" for name in WEIGHTS),
         *(f"rho {name}" for name in WEIGHTS),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_page_says_what_was_met_what_only_nearly_and_what_not() -> None:

@@ -280,8 +280,12 @@ def test_systemd_finds_the_units_well_shut(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(unit(name, wishes()))
     asked = subprocess.run(
         [str(ANALYZE), "security", "--offline=true", "--threshold=25", str(tmp_path / name)],
-        capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin"},
+        check=False,
+    )
     if "unrecognized option" in asked.stderr:
         pytest.skip("this systemd-analyze judges no files")
     level = re.search(r"exposure level for \S+: ([0-9.]+)", asked.stdout)

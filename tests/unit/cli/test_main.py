@@ -118,9 +118,14 @@ def test_run_refuses_a_policy_that_is_not_there_before_it_opens_anything(tmp_pat
 def program(*argv: str, tmp_path: Path) -> Said:
     """A real process, as a person starts it."""
     done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        argv,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
         env={"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
+    )
     return Said(done.returncode, done.stdout, done.stderr)
 
 

@@ -28,13 +28,16 @@ BREAKS: list[tuple[type, str, str, str]] = [
     (strange.Counts, "same", "when the same view is planned again", "def plan"),
     (strange.Writes, "view", "it writes into view.snapshot: take a copy first", "def plan"),
     (strange.ByRow, "rows", "when the rows are permuted", "def plan"),
+    (strange.RemembersRows, "rows", "remember jobs by their keys", "def plan"),
     (strange.WrongAccount, "ledger", "use view.account_row", "def plan"),
+    (strange.RemembersAccounts, "ledger", "use view.account_row", "def plan"),
     (strange.KeepsASet, "memory", "the journal keeps plain data only, not a set", "def plan"),
     (strange.KeepsItsOwn, "memory", "AttributeError", "note.time + 1.0"),
     (strange.RestsAndCounts, "rests", "leave `rests` out", "def plan"),
     (strange.NeedsReports, "unsaid", "AttributeError", "told.left_seconds[rows]"),
     (strange.NeedsSomebody, "empty", "ValueError", "jobs.gpus.max()"),
     (strange.NeedsANode, "nodes", "ValueError", "nodes.gpus.max()"),
+    (strange.RemembersNodes, "nodes", "IndexError", 'view.memory.get("nodes", [])].sum()'),
 ]
 
 

@@ -112,17 +112,24 @@ def test_it_is_in_the_form_of_the_policies_beside_it(tmp_path: Path) -> None:
 
 def test_a_job_that_had_not_ended_is_told_to_run_and_one_of_a_used_id_lives_twice(tmp_path: Path) -> None:
     rows = [
-        run("1", 0, 0, 100), run("1", 200, 200, 260), run("2", 0, 50, None, state="RUNNING"),
-        run("3", 0, 10, 90, state="REQUEUED"), run("3", 90, None, None, state="PENDING"),
-    ]  # fmt: skip
+        run("1", 0, 0, 100),
+        run("1", 200, 200, 260),
+        run("2", 0, 50, None, state="RUNNING"),
+        run("3", 0, 10, 90, state="REQUEUED"),
+        run("3", 90, None, None, state="PENDING"),
+    ]
     recorded, path = replayed(tmp_path, rows)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     ends = [(line["name"], line.get("state", "")) for line in lines if line["kind"] == "finished"]
     good = [("1", "COMPLETED"), ("1~2", "COMPLETED")]
     assert sorted(ends) == [*good, ("2", "RUNNING"), ("3", "RUNNING")]
     assert [line["kind"] for line in lines if line.get("job") == "3"] == [
-        "submitted", "started", "revoked", "stopped", "finished",
-    ]  # fmt: skip
+        "submitted",
+        "started",
+        "revoked",
+        "stopped",
+        "finished",
+    ]
     found = report("jobs", path)["rows"]
     assert (len(found), recorded["jobs_completed"]) == (4, 2)
 

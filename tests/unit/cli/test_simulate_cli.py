@@ -305,8 +305,9 @@ def test_a_cluster_file_gives_types_and_speeds(tmp_path: Path) -> None:
     said = call("simulate", str(trace), "--cluster", str(cluster), "--json")
     found = json.loads(said.out)
     assert found["cluster"]["types"] == [
-        {"type": "fast", "nodes": 2, "gpus": 8}, {"type": "slow", "nodes": 1, "gpus": 4}
-    ]  # fmt: skip
+        {"type": "fast", "nodes": 2, "gpus": 8},
+        {"type": "slow", "nodes": 1, "gpus": 4},
+    ]
     assert (found["cluster"]["racks"], found["results"][0]["gpu_seconds"]) == (2, pytest.approx(200 + 400))
 
 
@@ -325,9 +326,13 @@ def test_throughputs_give_run_times_by_source(tmp_path: Path) -> None:
 def test_regimes_are_those_of_the_trace(tmp_path: Path) -> None:
     regimes = tmp_path / "regimes.jsonl"
     line = {
-        "job_id": "a", "model": "LM", "mode": "gns", "gpus": 1, "samples_per_epoch": 100,
+        "job_id": "a",
+        "model": "LM",
+        "mode": "gns",
+        "gpus": 1,
+        "samples_per_epoch": 100,
         "regimes_epochs_batch_secperepoch": [[2, 10, 30.0], [2, 20, 20.0]],
-    }  # fmt: skip
+    }
     regimes.write_text(json.dumps(line) + "\n")
     trace = written(tmp_path, "a,x,0,1,100", "b,x,0,1,100")
     assert document(trace, "--regimes", str(regimes))["options"]["jobs_with_regimes"] == 1
@@ -350,9 +355,13 @@ def test_regimes_that_are_not_those_of_the_trace_are_one_line(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     line = {
-        "job_id": "a", "model": "LM", "mode": "gns", "gpus": 1, "samples_per_epoch": 100,
+        "job_id": "a",
+        "model": "LM",
+        "mode": "gns",
+        "gpus": 1,
+        "samples_per_epoch": 100,
         "regimes_epochs_batch_secperepoch": [[4, 10, 25.0]],
-    }  # fmt: skip
+    }
     header = "job_id,tenant,submit_s,gpus,duration_s,epochs"
     trace = written(tmp_path, "a,x,0,1,100,4", "b,x,0,1,100,4", header=header)
     regimes = tmp_path / "regimes.jsonl"

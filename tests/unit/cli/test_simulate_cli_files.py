@@ -92,9 +92,13 @@ def test_files_may_be_packed_and_several_policies_have_one_each(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("jobs.csv", "jobs.fifo.csv"), ("jobs.csv.gz", "jobs.fifo.csv.gz"), ("jobs", "jobs.fifo"),
-     ("run.2.csv", "run.2.fifo.csv")],
-)  # fmt: skip
+    [
+        ("jobs.csv", "jobs.fifo.csv"),
+        ("jobs.csv.gz", "jobs.fifo.csv.gz"),
+        ("jobs", "jobs.fifo"),
+        ("run.2.csv", "run.2.fifo.csv"),
+    ],
+)
 def test_a_policys_file_keeps_its_ending(name: str, expected: str) -> None:
     assert of_policy(Path(name), "fifo", many=True) == Path(expected)
     assert of_policy(Path(name), "fifo", many=False) == Path(name)

@@ -271,9 +271,14 @@ def test_lists_of_several_settings_are_combined_and_brackets_hold_a_value_togeth
     given = ("fair.price_hours=1, 2", "fair.solver=auto,off", "mine.steps=[1, 2],[3]", "mine.one=[1,2]")
     found = variants_of(given, ("fair", "mine", "srtf"))
     assert [one.name for one in found] == [
-        "fair price_hours=1 solver=auto", "fair price_hours=1 solver=off", "fair price_hours=2 solver=auto",
-        "fair price_hours=2 solver=off", "mine steps=[1, 2]", "mine steps=[3]", "srtf",
-    ]  # fmt: skip
+        "fair price_hours=1 solver=auto",
+        "fair price_hours=1 solver=off",
+        "fair price_hours=2 solver=auto",
+        "fair price_hours=2 solver=off",
+        "mine steps=[1, 2]",
+        "mine steps=[3]",
+        "srtf",
+    ]
     assert found[4].settings == ("mine.steps=[1, 2]", "mine.one=[1,2]")
     assert {base_of(one.name) for one in found} == {"fair", "mine", "srtf"}
 

@@ -33,9 +33,10 @@ def samples(*rows: Row) -> Samples:
         rate=np.array([row[4] for row in rows]),
         batch_size=np.array([row[5] for row in rows]),
         pattern=np.zeros(count, dtype=np.int8),
-        classes=classes, gpu_types=types,
+        classes=classes,
+        gpu_types=types,
         **phases,
-    )  # fmt: skip
+    )
 
 
 def best(known: Samples, gpus: int = 2, gpu_type: int = 0, job: int = 1) -> float:

@@ -82,9 +82,11 @@ def test_weights_that_are_given_later_hold_for_runs_that_begin_later() -> None:
     later = on("fast", 2, 4, "b", start=BEGAN + 20)
     new = {"a100": 3.0, "v100": 0.25}
     ledger, _ = folded(
-        look(BEGAN, first), look(BEGAN + 10, first), look(BEGAN + 20, first, later, weights=new),
+        look(BEGAN, first),
+        look(BEGAN + 10, first),
+        look(BEGAN + 20, first, later, weights=new),
         look(BEGAN + 30, first, later, weights=new),
-    )  # fmt: skip
+    )
     assert ledger.tenants.had.tolist() == [30 * 4 * 0.5, 10 * 4 * 3.0]
     assert ledger.shared_gpus == 4 * 3 + 4 * 0.25
 
@@ -110,9 +112,12 @@ def test_jobs_left_alone_are_charged_by_weight_too() -> None:
     seen = look(BEGAN + 10)
     others = look(BEGAN + 10, on("slow", 7, 2, "a"))
     alone = replace(
-        seen, tenants=others.tenants, users=others.users, aside=Aside(others.jobs, others.held, others.reasons),
+        seen,
+        tenants=others.tenants,
+        users=others.users,
+        aside=Aside(others.jobs, others.held, others.reasons),
         nodes=seen.nodes.with_columns(gpus_others=others.held.per_node(2)),
-    )  # fmt: skip
+    )
     assert alone.weighted_gpus == 6
     ledger, _ = folded(look(BEGAN), alone)
     assert ledger.tenants.had.tolist() == [10]
@@ -148,8 +153,10 @@ def test_the_size_of_the_cluster_is_told_with_its_weight_and_once_when_weights_c
     )
     sizes = [(event.time, event.gpus, event.detail) for event in told if event.kind == EventKind.CAPACITY]
     assert sizes == [
-        (BEGAN, 8, {"by_weight": 6.0}), (BEGAN + 20, 8, {"by_weight": 5.0}), (BEGAN + 30, 8, {"by_weight": 6.0})
-    ]  # fmt: skip
+        (BEGAN, 8, {"by_weight": 6.0}),
+        (BEGAN + 20, 8, {"by_weight": 5.0}),
+        (BEGAN + 30, 8, {"by_weight": 6.0}),
+    ]
 
 
 def test_outcomes_tell_what_was_charged_and_what_was_held() -> None:

@@ -92,8 +92,13 @@ def test_overhead_is_what_was_lost_of_what_was_held() -> None:
 def test_a_spread_leaves_out_what_is_unknown() -> None:
     spread = Distribution.of(floats(*range(101), NAN))
     assert (spread.count, spread.mean, spread.p50, spread.p95, spread.p99, spread.most) == (
-        101, 50.0, 50.0, 95.0, 99.0, 100.0,
-    )  # fmt: skip
+        101,
+        50.0,
+        50.0,
+        95.0,
+        99.0,
+        100.0,
+    )
 
 
 def test_nobody_has_no_times() -> None:

@@ -191,9 +191,12 @@ def test_the_ledgers_own_events_come_to_its_accounts() -> None:
         snapshot(time=100, nodes={"n1": 8}, jobs=[job(1, submit=90, start=95, **running)]),
         snapshot(time=130, nodes={"n1": 8}, jobs=[job(1, gpus=4, submit=120, restarts=1)]),
         snapshot(time=160, nodes={"n1": 8}, jobs=[job(1, submit=120, restarts=1, start=140, **running)]),
-        snapshot(time=200, nodes={"n1": 8}, jobs=[
-            job(1, gpus=4, submit=120, restarts=1, start=140, end=190, state=JobState.DONE)]),
-    ]  # fmt: skip
+        snapshot(
+            time=200,
+            nodes={"n1": 8},
+            jobs=[job(1, gpus=4, submit=120, restarts=1, start=140, end=190, state=JobState.DONE)],
+        ),
+    ]
     ledger, events = Ledger.new(80.0), list[Event]()
     for look in looks:
         ledger, news = advance(ledger, look)

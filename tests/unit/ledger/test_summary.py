@@ -112,9 +112,13 @@ def test_what_is_not_known_is_null_in_json() -> None:
     document = summarise(two(), RunFacts(2.0)).to_dict()
     unknown = {key for key, value in document.items() if value is None}
     assert unknown == {
-        "fragments_mean", "overhead_fraction", "ltgf_tenant_unfair_fraction", "jain_tenants", "utilization_loaded",
+        "fragments_mean",
+        "overhead_fraction",
+        "ltgf_tenant_unfair_fraction",
+        "jain_tenants",
+        "utilization_loaded",
         "largest_envy_gpu_seconds",
-    }  # fmt: skip
+    }
     json.dumps(document, allow_nan=False)
 
 

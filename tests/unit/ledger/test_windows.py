@@ -109,9 +109,10 @@ def test_samples_give_windows_between_the_first_ones_after_each_edge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edge", "counts"), [(30.0, True), (29.9, False), (35.0, True), (40.0, False)],
+    ("edge", "counts"),
+    [(30.0, True), (29.9, False), (35.0, True), (40.0, False)],
     ids=["just near enough", "too late", "at the edge", "none after it"],
-)  # fmt: skip
+)
 def test_a_window_counts_if_there_is_a_sample_soon_after_its_end(edge: float, counts: bool) -> None:
     had, demand = np.array([[0.0], [7.0]]), np.ones((2, 1))
     windows = sampled_windows(floats(0, 35), had, had, demand, floats(0, edge), late_seconds=5)
@@ -154,9 +155,11 @@ def test_integrals_equal_those_of_counting_seconds(
     columns = np.array(spans, dtype=np.float64).reshape(-1, 3).T
     steps = Steps.of(columns[0], columns[0] + columns[1], columns[2])
     by_hand = sum(
-        amount for second in range(since, since + length)
-        for begin, long, amount in spans if begin <= second < begin + long
-    )  # fmt: skip
+        amount
+        for second in range(since, since + length)
+        for begin, long, amount in spans
+        if begin <= second < begin + long
+    )
     assert steps.integral(floats(since), floats(since + length))[0] == pytest.approx(by_hand)
 
 

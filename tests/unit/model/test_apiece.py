@@ -23,6 +23,7 @@ from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.snapshot import LeftAlone
+from slurm_fair.reconcile import Limits, hold_back
 from slurm_fair.slurm import scope
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
@@ -123,8 +124,11 @@ def test_arrays_beyond_what_is_looked_at_of_one_user_are_left_alone_until_there_
     site.cluster.actuate(seen.to_free)
     now = site.world.clock.now()
     assert {name: site.world.records[ids[name]].eligible > now for name in sizes} == {
-        "old": True, "big": False, "fits": True, "next": False,
-    }, "what is left alone keeps no gate of ours"  # fmt: skip
+        "old": True,
+        "big": False,
+        "fits": True,
+        "next": False,
+    }, "what is left alone keeps no gate of ours"
     del site.world.records[ids["old"]]
     assert site.tasks_of(site.look()) == {ids["big"]: 20, ids["fits"]: 10, ids["next"]: 2, other: 95}
 
@@ -202,12 +206,12 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
     assert {"mine", "new40"} <= set(seen.tenants.names)
 
 
-def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
+def test_what_one_users_strays_cost_a_tick_has_a_bound_and_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Jobs with our gate that are not managed: templates and hooks make them, and any user who wants to."""
-    monkeypatch.setattr("slurm_fair.slurm.cluster._STRAYS_AT_ONCE", 10)
-    site, freed = Site(), list[int]()
+    monkeypatch.setattr("slurm_fair.slurm.cluster._STRAYS_NAMED", 15)
+    site, named, freed = Site(), list[int](), list[int]()
     for number in range(41):
         job = site.world.submit(1, "a", gate_seconds=900.0)
         site.world.records[job].raw = {"UserName": "news" if number < 40 else "games", "Reservation": "r"}
@@ -217,14 +221,16 @@ def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
         submit = site.world.records[managed].submit
         close = Action(Verb.CLOSE, pack(managed), managed, submit, 0, until=seen.time + 1800)
         before = len(site.commands.said)
-        site.cluster.actuate([*seen.to_free, close])
+        named.append(len(seen.to_free))
+        allowed, _ = hold_back([*seen.to_free, close], Limits(frees=10))
+        site.cluster.actuate(allowed)
         sent = [line for line in site.commands.said[before:] if line.startswith("update")]
         assert f"jobid={managed} " in sent[0], "what is planned goes first"
         freed.append(len(sent) - 1)
         if len(freed) == 1:
             assert f"jobid={job} " in "".join(sent), "everybody's first goes before anybody's second"
         site.world.clock.advance(1.0)
-    assert freed == [10, 10, 10, 10, 1]
+    assert (freed, named) == ([10, 10, 10, 10, 1], [15, 15, 15, 11, 1])
 
 
 def test_a_user_who_cancels_many_jobs_again_and_again_costs_the_others_a_second(bench: Bench) -> None:

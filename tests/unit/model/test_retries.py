@@ -20,15 +20,15 @@ def test_each_rest_is_twice_the_one_before_up_to_the_longest(growth: Growth, res
     retries: Retries[str] = Retries()
     for times, seconds in enumerate(rests, 1):
         retries = retries.failed(["a"], 100.0, growth)
-        assert retries.rests == {"a": (100.0 + seconds, times)}
+        assert retries.due == {"a": (100.0 + seconds, times)}
     assert growth.rest_after(10**9) == growth.most_seconds
 
 
 def test_who_is_forgotten_begins_anew() -> None:
     retries = Retries({"a": (50.0, 3), "b": (60.0, 1), "c": (70.0, 2)})
-    assert dict(retries.without(["a"]).rests) == {"b": (60.0, 1), "c": (70.0, 2)}
-    assert dict(retries.only(["a", "z"]).rests) == {"a": (50.0, 3)}
-    assert retries.without(["a"]).failed(["a", "b"], 0.0, Growth(1.0, 8.0)).rests == {
+    assert dict(retries.without(["a"]).due) == {"b": (60.0, 1), "c": (70.0, 2)}
+    assert dict(retries.only(["a", "z"]).due) == {"a": (50.0, 3)}
+    assert retries.without(["a"]).failed(["a", "b"], 0.0, Growth(1.0, 8.0)).due == {
         "a": (1.0, 1),
         "b": (2.0, 2),
         "c": (70.0, 2),

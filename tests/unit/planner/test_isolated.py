@@ -30,9 +30,13 @@ SMALL = 2.5  # by which a busy machine may be later
 def same(one: Plan, other: Plan) -> bool:
     said, says = one.explanation, other.explanation
     pairs = (
-        (one.verdict, other.verdict), (one.places.row, other.places.row), (one.places.node, other.places.node),
-        (one.places.gpus, other.places.gpus), (said.reason, says.reason), (said.rank, says.rank),
-    )  # fmt: skip
+        (one.verdict, other.verdict),
+        (one.places.row, other.places.row),
+        (one.places.node, other.places.node),
+        (one.places.gpus, other.places.gpus),
+        (said.reason, says.reason),
+        (said.rank, says.rank),
+    )
     told = said.reasons == says.reasons and one.memory == other.memory and one.note == other.note
     return told and all(np.array_equal(a, b) for a, b in pairs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slurm_fair.errors import ConfigError
@@ -43,6 +45,14 @@ def test_a_gang_stands_in_line_as_one_job() -> None:
     ran = [sum(label in ran for ran in play.rounds) for label in "123"]
     assert ran[0] > 0
     assert ran[1] == ran[2] > ran[0]
+
+
+def test_jobs_are_planned_when_the_gpu_type_on_which_they_ran_has_gone() -> None:
+    play = ToldPlay([job(1), job(2), job(3)], FAST_AND_SLOW, left={"1": 1e4, "2": 1e4, "3": 1e4})
+    play.round(Allox(alpha=1.0, reset_seconds=0))
+    assert {"s": 1} in play.on.values()
+    play.nodes = {name: replace(each, usable=False) for name, each in FAST_AND_SLOW.items()}
+    assert len(play.round(Allox(alpha=1.0, reset_seconds=0))) == 2, "nobody is stopped, nobody is granted"
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.5])

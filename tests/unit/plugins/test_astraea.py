@@ -77,7 +77,7 @@ ORDERS: list[tuple[str, Astraea, dict[str, Account], str]] = [
     ("a job that never ran first", Astraea(), {"1": Account(0, 10), "2": NEVER_RAN, "3": LATE}, "2"),
     ("not so when switched off", PLAIN, {"1": Account(0, 10), "2": NEVER_RAN, "3": LATE}, "1"),
     ("of equals the one submitted first", Astraea(), {}, "3"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("policy", "accounts", "first"), [o[1:] for o in ORDERS], ids=[o[0] for o in ORDERS])

@@ -53,9 +53,14 @@ URGENCIES: list[tuple[str, Astraea, dict[str, tuple[float, float]], str]] = [
     ("one that just makes it", Astraea(), {"j2": (HOUR, HOUR)}, "2"),
     ("not one whose deadline is past", Astraea(), {"j2": (-1.0, float("inf"))}, "1"),
     ("one of which nobody knows how long it takes", Astraea(), {"j2": (9 * HOUR, float("inf"))}, "2"),
-    ("of two urgent ones that with less time to spare", Astraea(), {"j2": TIGHT, "j3": (HOUR, HOUR - 60.0)}, "3"),
+    (
+        "of two urgent ones that with less time to spare",
+        Astraea(),
+        {"j2": TIGHT, "j3": (HOUR, HOUR - 60.0)},
+        "3",
+    ),
     ("deadlines do not count when switched off", LAZY, {"j2": TIGHT}, "1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,10 @@ def test_a_change_that_costs_more_than_it_gains_is_not_made() -> None:
 def test_a_chosen_job_for_which_there_is_no_place_waits() -> None:
     """Eight GPUs are free, and four jobs of two on nodes that have three or one free."""
     nodes: dict[str, int | NodeSpec] = {
-        "n1": node(4, gpus_others=1), "n2": node(4, gpus_others=1), "n3": node(4, gpus_others=2)
-    }  # fmt: skip
+        "n1": node(4, gpus_others=1),
+        "n2": node(4, gpus_others=1),
+        "n3": node(4, gpus_others=2),
+    }
     found = granted("sia", sight([job(base, gpus=2) for base in (1, 2, 3, 4)], nodes))
     assert sorted(found) == ["1", "2", "3"]
 

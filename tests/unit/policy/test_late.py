@@ -11,8 +11,13 @@ from tests.support.builders import JobSpec, job, lease, leases, snapshot
 from tests.support.solving_policies import plain
 
 GRANT, RENEW, KEEP, WAIT, REVOKE, LEAVE = (
-    Verdict.GRANT, Verdict.RENEW, Verdict.KEEP, Verdict.WAIT, Verdict.REVOKE, Verdict.LEAVE,
-)  # fmt: skip
+    Verdict.GRANT,
+    Verdict.RENEW,
+    Verdict.KEEP,
+    Verdict.WAIT,
+    Verdict.REVOKE,
+    Verdict.LEAVE,
+)
 
 
 def runs(base: int, node: str, submit: float = 50.0) -> JobSpec:

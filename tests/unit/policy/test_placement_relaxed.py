@@ -63,10 +63,15 @@ CASES: list[tuple[str, JobSpec, Mapping[str, int | NodeSpec], dict[str, int] | N
     ("a wanted node is part of it", job(1, gpus=5, wanted=("n2",)), FREE, {"n1": 0, "n2": 1, "n3": 4}),
     ("a barred one is not", job(1, gpus=7, barred=("n2",)), FREE, {"n1": 3, "n3": 4}),
     ("a full node cannot be wanted", job(1, gpus=2, wanted=("n1",)), {"n1": free(0), "n2": free(1)}, None),
-    ("each node has the CPUs of a task", job(1, gpus=6, cpus=8), FREE | {"n3": free(4, cpus_others=60)}, None),
+    (
+        "each node has the CPUs of a task",
+        job(1, gpus=6, cpus=8),
+        FREE | {"n3": free(4, cpus_others=60)},
+        None,
+    ),
     ("and its memory", job(1, gpus=4, memory_mb=9), {"n1": free(3, memory_mb=8), "n2": free(1)}, None),
     ("one type for the whole gang", job(1, gpus=4), {"n1": free(3), "n2": node(4, gpu_type="b")}, {"n2": 4}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("asked", "nodes", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
@@ -125,9 +130,14 @@ def ran_and_ended(
 ) -> tuple[float, float]:
     """The run time of the last of these jobs, and its end."""
     result = simulated(
-        [*jobs], "fifo", machines=machines or uniform(8, 4), settings={"placement": placement}, throughputs=rates,
-        listen=Witness(), wants=Witness.wants,
-    )  # fmt: skip
+        [*jobs],
+        "fifo",
+        machines=machines or uniform(8, 4),
+        settings={"placement": placement},
+        throughputs=rates,
+        listen=Witness(),
+        wants=Witness.wants,
+    )
     row = int(np.flatnonzero(result.trace_row == len(jobs) - 1)[0])
     return float(result.outcomes.ran[row]), float(result.outcomes.end[row]) - result.epoch
 
@@ -180,9 +190,10 @@ def test_the_fewest_nodes_are_those_of_the_type_that_the_gang_lies_on() -> None:
 def measured(apart: float, on_b: float = 1.0) -> Throughputs:
     """LM on two GPUs of types a (the reference) and b."""
     rates = {
-        ("a", "consolidated", "LM", 0, 2): 2.0, ("a", "unconsolidated", "LM", 0, 2): apart,
+        ("a", "consolidated", "LM", 0, 2): 2.0,
+        ("a", "unconsolidated", "LM", 0, 2): apart,
         ("b", "consolidated", "LM", 0, 2): 2.0 * on_b,
-    }  # fmt: skip
+    }
     return Throughputs("x", ("x",), "a", rates)
 
 
@@ -207,11 +218,16 @@ def test_what_lying_apart_costs_is_measured_on_each_type() -> None:
         return ran_and_ended(*filled, gang, machines=machines, rates=rates)[0]
 
     steps = {("v100", "LM"): (10.0, 4.0), ("k80", "LM"): (3.0, 1.5), ("v100", "GAN"): (10.0, 4.0)}
-    rates = Throughputs("x", ("x",), "v100", {
-        (kind, placement, model, 0, 2): each
-        for (kind, model), both in steps.items()
-        for placement, each in zip(("consolidated", "unconsolidated"), both, strict=True)
-    })  # fmt: skip
+    rates = Throughputs(
+        "x",
+        ("x",),
+        "v100",
+        {
+            (kind, placement, model, 0, 2): each
+            for (kind, model), both in steps.items()
+            for placement, each in zip(("consolidated", "unconsolidated"), both, strict=True)
+        },
+    )
     assert slower("LM") == pytest.approx(10_000 / 1.5)
     assert slower("GAN") == pytest.approx(1000 * 10 / 4), "elsewhere it loses what it loses on the reference"
 

@@ -53,11 +53,11 @@ def seen(
     return replace(shown, profiles=profiles.with_columns(**columns))
 
 
-def at(shown: Snapshot, held: Leases | None = None, books: TurnBook | None = None, **changes: Any) -> View:
-    """The view of it, after a plan that left these books."""
+def at(shown: Snapshot, held: Leases | None = None, book: TurnBook | None = None, **changes: Any) -> View:
+    """The view of it, after a plan that left this book."""
     made = view(shown, held)
     terms = replace(made.terms, aligned=False)
-    made = replace(made, **{"terms": terms, "memory": books.into({}) if books else {}, **changes})
+    made = replace(made, **{"terms": terms, "memory": book.into({}) if book else {}, **changes})
     return replace(made, leases=ended_with_turns(made, BOUNDS))
 
 
@@ -69,7 +69,7 @@ def planned(now: View, bounds: Profiling = BOUNDS) -> Plan:
     return plan
 
 
-def books(*turns: Turn, tries: Mapping[tuple[int, str], int] | None = None, spent: float = 0.0) -> TurnBook:
+def book(*turns: Turn, tries: Mapping[tuple[int, str], int] | None = None, spent: float = 0.0) -> TurnBook:
     """The memory of today."""
     return TurnBook(turns, tries or {}, 100, {"a": spent} if spent else {})
 
@@ -136,7 +136,7 @@ def test_one_job_of_a_class_is_enough_and_another_one_has_the_other_type() -> No
     assert turns_of(planned(at(shown))) == [(1, A)]
     spec, held = runs(1)
     shown = seen(spec, job(2), job(3), job_class=np.zeros(3, dtype=np.int64))
-    assert turns_of(planned(at(shown, held, books(turn(1))))) == [(1, A), (2, V)]
+    assert turns_of(planned(at(shown, held, book(turn(1))))) == [(1, A), (2, V)]
 
 
 @pytest.mark.parametrize("split", [{}, {"nodes": 2}])
@@ -157,7 +157,7 @@ def test_turns_together_have_no_more_gpus_than_the_bound() -> None:
 
 def test_who_had_most_of_the_day_stands_last() -> None:
     shown = seen(job(1, tenant="a", gpus=4), job(2, tenant="b", gpus=4))
-    assert turns_of(planned(at(shown, books=books(spent=10.0)))) == [(2, A)]
+    assert turns_of(planned(at(shown, book=book(spent=10.0)))) == [(2, A)]
 
 
 def test_turns_under_way_and_those_of_the_same_look_count_too() -> None:
@@ -165,7 +165,7 @@ def test_turns_under_way_and_those_of_the_same_look_count_too() -> None:
     late = job(9, tenant="b", submit=NOW - 1.0)
     assert turns_of(planned(at(seen(*waits, late)))) == [(2, A), (9, A), (3, A), (4, A)]
     spec, held = runs(1, gpus=3)
-    assert turns_of(planned(at(seen(spec, *waits, late), held, books(turn(1, gpus=3))))) == [(1, A), (9, A)]
+    assert turns_of(planned(at(seen(spec, *waits, late), held, book(turn(1, gpus=3))))) == [(1, A), (9, A)]
 
 
 @pytest.mark.parametrize(("spent", "has_one"), [(1770.0, True), (1771.0, False)])
@@ -173,37 +173,37 @@ def test_an_account_that_had_more_of_the_day_than_would_be_left_gets_no_more(
     spent: float, has_one: bool
 ) -> None:
     shown = seen(job(1, tenant="a"))
-    assert turns_of(planned(at(shown, books=books(spent=spent)))) == ([(1, A)] if has_one else [])
+    assert turns_of(planned(at(shown, book=book(spent=spent)))) == ([(1, A)] if has_one else [])
     others = seen(job(1, tenant="a"), job(2, tenant="b"))
-    assert (2, A) in turns_of(planned(at(others, books=books(spent=spent))))
+    assert (2, A) in turns_of(planned(at(others, book=book(spent=spent))))
 
 
 def test_a_type_that_was_tried_in_vain_is_not_tried_for_ever() -> None:
     once, often = ({(pack(1), A): count} for count in (1, 2))
     shown = seen(job(1))
-    assert turns_of(planned(at(shown, books=books(tries=once)))) == [(1, A)]
-    assert turns_of(planned(at(shown, books=books(tries=often)))) == [(1, V)]
-    assert TurnBook.kept(planned(at(shown, books=books(tries=once))).memory, NOW).tries == {(pack(1), A): 2}
+    assert turns_of(planned(at(shown, book=book(tries=once)))) == [(1, A)]
+    assert turns_of(planned(at(shown, book=book(tries=often)))) == [(1, V)]
+    assert TurnBook.kept(planned(at(shown, book=book(tries=once))).memory, NOW).tries == {(pack(1), A): 2}
 
 
 def test_a_turn_ends_when_its_time_is_over_or_enough_steps_were_reported() -> None:
     spec, held = runs(1)
-    slow = at(seen(spec, steps=np.array([29.0]), measured=np.ones((1, 2), dtype=bool)), held, books(turn(1)))
+    slow = at(seen(spec, steps=np.array([29.0]), measured=np.ones((1, 2), dtype=bool)), held, book(turn(1)))
     assert slow.leases.end.tolist() == [NOW + 10.0]
     assert reasons(slow.snapshot, planned(slow))["1"] == (
         "its speed on a100 GPUs is measured: its turn ends in 10 s at the latest"
     )
-    told = at(seen(spec, known={1: A}), held, books(turn(1)))
+    told = at(seen(spec, known={1: A}), held, book(turn(1)))
     assert told.leases.end.tolist() == [NOW]
-    silent = at(seen(spec, known={1: V}), held, books(turn(1)))
+    silent = at(seen(spec, known={1: V}), held, book(turn(1)))
     assert silent.leases.end.tolist() == [NOW + 10.0], "of this type nothing is known yet"
-    late = at(seen(spec), held, books(turn(1)), terms=replace(slow.terms, min_runtime=90.0))
+    late = at(seen(spec), held, book(turn(1)), terms=replace(slow.terms, min_runtime=90.0))
     assert late.leases.end.tolist() == [NOW + 40.0], "nobody is asked before the site's least time"
 
 
 def test_it_moves_to_another_type_that_is_free() -> None:
     spec, held = runs(1)
-    now = at(seen(spec, known={1: A}), held, books(turn(1)))
+    now = at(seen(spec, known={1: A}), held, book(turn(1)))
     plan = planned(now)
     assert verdicts(now.snapshot, plan)["1"] is Verdict.REVOKE
     assert reasons(now.snapshot, plan)["1"] == (
@@ -219,7 +219,7 @@ def test_of_two_only_one_leaves_for_the_same_free_gpus() -> None:
     held = leases(
         *(lease(n, dict(s.on or {}), start=NOW - 50.0, end=NOW + 800.0) for n, s in enumerate(specs, 1))
     )
-    now = at(seen(*specs, known={1: A, 2: A, 3: A + V}), held, books(turn(1, gpus=2), turn(2, gpus=2)))
+    now = at(seen(*specs, known={1: A, 2: A, 3: A + V}), held, book(turn(1, gpus=2), turn(2, gpus=2)))
     assert [verdicts(now.snapshot, planned(now))[name] for name in "12"] == [Verdict.REVOKE, Verdict.RENEW]
 
 
@@ -236,7 +236,7 @@ def test_it_is_like_all_others_afterwards(why: str) -> None:
     every = leases(
         *(lease(n, dict(s.on or {}), start=NOW - 50.0, end=NOW + 800.0) for n, s in enumerate(specs, 1))
     )
-    now = at(seen(*specs, known=known), every, books(turn(1)))
+    now = at(seen(*specs, known=known), every, book(turn(1)))
     plan = planned(now)
     assert verdicts(now.snapshot, plan)["1"] is Verdict.RENEW
     kept = TurnBook.kept(plan.memory, NOW)
@@ -247,7 +247,7 @@ def test_gpus_that_a_job_has_not_given_back_yet_count_and_what_it_had_is_written
     spec, _ = runs(1, gpus=4)
     leaving = leases(lease(1, {"a1": 4}, start=NOW - 70.0, end=NOW, phase=2))
     shown = seen(spec, job(2), known={1: A})
-    left = books(turn(1, gpus=4, over=True))
+    left = book(turn(1, gpus=4, over=True))
     assert turns_of(planned(at(shown, leaving, left))) == [(1, A)]
     kept = TurnBook.kept(planned(at(shown, None, left)).memory, NOW)
     assert kept.spent == {"a": 200.0}
@@ -255,9 +255,9 @@ def test_gpus_that_a_job_has_not_given_back_yet_count_and_what_it_had_is_written
 
 
 def test_a_new_day_begins_with_nothing_spent_and_jobs_that_are_gone_are_forgotten() -> None:
-    yesterday = books(tries={(pack(9), A): 2}, spent=3600.0)._replace(day=99)
-    assert turns_of(planned(at(seen(job(1)), books=yesterday._replace(day=100)))) == []
-    kept = TurnBook.kept(planned(at(seen(job(1)), books=yesterday)).memory, NOW)
+    yesterday = book(tries={(pack(9), A): 2}, spent=3600.0)._replace(day=99)
+    assert turns_of(planned(at(seen(job(1)), book=yesterday._replace(day=100)))) == []
+    kept = TurnBook.kept(planned(at(seen(job(1)), book=yesterday)).memory, NOW)
     assert (kept.spent, kept.tries) == ({}, {(pack(1), A): 1})
 
 
@@ -283,13 +283,11 @@ def test_a_policy_grants_no_task_beyond_the_limit_of_an_array_whose_other_task_h
 
 def test_a_profiler_that_is_switched_off_leaves_what_was_spent_today_and_what_was_tried() -> None:
     spec, held = runs(1)
-    under_way = books(turn(1), tries={(pack(1), A): 2, (pack(9), A): 1}, spent=5.0)
+    under_way = book(turn(1), tries={(pack(1), A): 2, (pack(9), A): 1}, spent=5.0)
     now = at(seen(spec), held, under_way)
     off = with_their_turns(ASTRAEA.plan(now), now, ASTRAEA, None, None)
-    assert TurnBook.kept(off.memory, NOW) == books(tries={(pack(1), A): 2}, spent=55.0)
-    again = at(
-        seen(job(1), job(2)), books=TurnBook.kept(off.memory, NOW + 10.0)._replace(spent={"a": 1771.0})
-    )
+    assert TurnBook.kept(off.memory, NOW) == book(tries={(pack(1), A): 2}, spent=55.0)
+    again = at(seen(job(1), job(2)), book=TurnBook.kept(off.memory, NOW + 10.0)._replace(spent={"a": 1771.0}))
     assert turns_of(planned(again)) == [], "switched on again, it goes on with the day that was"
     gone = replace(now, memory=under_way._replace(turns=(), day=99, tries={(pack(9), A): 1}).into({}))
     assert with_their_turns(ASTRAEA.plan(gone), gone, ASTRAEA, None, None).memory == {}
@@ -318,15 +316,15 @@ IN_VAIN: dict[str, tuple[list[JobSpec], dict[int, str], TurnBook | None, str]] =
         [job(1, checkpoints=False, time_limit_seconds=10.0)], {}, None, "it cannot save and be requeued"
     ),
     "it was tried in vain": (
-        [job(1)], {1: V}, books(tries={(pack(1), A): 2}),
+        [job(1)], {1: V}, book(tries={(pack(1), A): 2}),
         "its turns told no speed, and it had as many as a job may have on a GPU type (2)",
     ),
     "the day is spent": (
-        [job(1)], {}, books()._replace(spent={"b": 3599.0}),
+        [job(1)], {}, book()._replace(spent={"b": 3599.0}),
         "too little is left of the 1 GPU-hours that turns may have on one day (UTC)",
     ),
     "its account had its part": (
-        [job(1)], {}, books(spent=1771.0),
+        [job(1)], {}, book(spent=1771.0),
         "its account has had more of this day's turns (UTC) than would be left for the others",
     ),
     "all GPUs are held": (
@@ -348,7 +346,7 @@ IN_VAIN: dict[str, tuple[list[JobSpec], dict[int, str], TurnBook | None, str]] =
 def test_a_job_that_asks_for_turns_in_vain_is_told_why(case: str) -> None:
     jobs, known, before, why = IN_VAIN[case]
     shown = seen(*jobs, known=known)
-    plan = planned(at(shown, books=before))
+    plan = planned(at(shown, book=before))
     assert turns_of(plan) == []
     assert without(plan).get("1", "") == why
 
@@ -371,7 +369,7 @@ def test_a_running_job_hears_only_what_a_later_turn_would_not_change() -> None:
     known = {"1": "the speed of its class is known on every GPU type"}
     shown = seen(spec, known={1: A + V})
     assert without(planned(at(shown, held))) == known
-    assert without(planned(at(shown, held, books(turn(1, gpus=1))))) == {}, "its turn is under way"
+    assert without(planned(at(shown, held, book(turn(1, gpus=1))))) == {}, "its turn is under way"
 
 
 def test_without_a_profiler_whoever_asks_for_turns_hears_that_it_is_switched_off() -> None:

@@ -39,7 +39,7 @@ WRONG: list[tuple[str, dict[str, object], type[SlurmFairError], str]] = [
     ("astraea", {"keep_long_renewed": -1}, ConfigError, "keep_long_renewed = -1: give a whole number from 0"),
     ("astraea", {"new_jobs_first": 1}, ConfigError, "new_jobs_first = 1: expected bool, got int"),
     ("astraea", {"placement": "consolidate"}, ConfigError, "'consolidate': did you mean 'consolidated'?"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "settings", "kind", "says"), WRONG, ids=[w[3] for w in WRONG])

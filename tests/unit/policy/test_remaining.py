@@ -33,9 +33,11 @@ def test_work_left_is(case: tuple[float, ...]) -> None:
     declared, left, done, spread, ran, limit, expected, source = case
     snap = snapshot(jobs=[job(1, state=JobState.RUNNING, time_limit_seconds=limit)])
     told = Told.nothing(1, len(snap.gpu_types)).with_columns(
-        declared_seconds=np.array([declared]), left_seconds=np.array([left]),
-        done_seconds=np.array([done]), left_spread=np.array([spread]),
-    )  # fmt: skip
+        declared_seconds=np.array([declared]),
+        left_seconds=np.array([left]),
+        done_seconds=np.array([done]),
+        left_spread=np.array([spread]),
+    )
     seen = view(replace(snap, told=told), None, None, {"1": Account(ran, 0.0, ran)})
     found = Remaining.of(seen)
     assert found.seconds.tolist() == [expected]

@@ -31,9 +31,13 @@ def running(base: int, on: dict[str, int]) -> JobSpec:
 
 # n1: a lease ends in 100 s and one in 500 s; n2: in 300 s and 800 s; n3: in 200 s and 250 s.
 RUNS = (
-    running(1, {"n1": 4}), running(2, {"n1": 4}), running(3, {"n2": 4}), running(4, {"n2": 4}),
-    running(5, {"n3": 4}), running(6, {"n3": 4}),
-)  # fmt: skip
+    running(1, {"n1": 4}),
+    running(2, {"n1": 4}),
+    running(3, {"n2": 4}),
+    running(4, {"n2": 4}),
+    running(5, {"n3": 4}),
+    running(6, {"n3": 4}),
+)
 # n4: a job that cannot be stopped; its lease ends now, and is renewed.
 STAYS = replace(running(8, {"n4": 8}), checkpoints=False)
 ENDS = (100.0, 500.0, 300.0, 800.0, 200.0, 250.0)

@@ -118,9 +118,14 @@ def test_a_policy_runs_with_a_setting_at_either_end_of_its_range(setting: Settin
 
 @pytest.mark.parametrize(
     "given",
-    ["tiresias.thresholds_gpu_seconds=[-1.0]", "fifo.reset_seconds=nan", "slurm.qos_priority={high=-3}",
-     "astraea.keep_long_renewed=99999999999999999999999", "gandiva.migrate=yes"],
-)  # fmt: skip
+    [
+        "tiresias.thresholds_gpu_seconds=[-1.0]",
+        "fifo.reset_seconds=nan",
+        "slurm.qos_priority={high=-3}",
+        "astraea.keep_long_renewed=99999999999999999999999",
+        "gandiva.migrate=yes",
+    ],
+)
 def test_on_the_command_line_it_is_one_line_and_exit_code_2(given: str, tmp_path: Any) -> None:
     key, _, _ = given.partition("=")
     policy, _, _ = key.partition(".")

@@ -186,10 +186,12 @@ CLOSINGS: dict[str, tuple[JobSpec, bool]] = {
     "a gate that its user opened lately stays open": (job(1, gate_set=NOW - 899), False),
     "until the lease of that time is over": (job(1, gate_set=NOW - 901), True),
     "a begin time of its user far ahead keeps it back well enough": (
-        job(1, blocked=Blocked.OWN_BEGIN, gate_until=NOW + 21), False,
+        job(1, blocked=Blocked.OWN_BEGIN, gate_until=NOW + 21),
+        False,
     ),
     "a begin time of its user that comes is followed by our gate": (
-        job(1, blocked=Blocked.OWN_BEGIN, gate_until=NOW + 20), True,
+        job(1, blocked=Blocked.OWN_BEGIN, gate_until=NOW + 20),
+        True,
     ),
     "a job of a shape that cannot be planned is never gated": (job(1, blocked=Blocked.SHAPE), False),
     "nor one whose last act is of unknown outcome": (job(1, blocked=Blocked.UNSETTLED), False),
@@ -198,7 +200,7 @@ CLOSINGS: dict[str, tuple[JobSpec, bool]] = {
     "a running job is not": (job(1, state=RUNNING, start=4000.0), False),
     "nor one that is leaving": (job(1, state=ENDING, start=4000.0), False),
     "nor one that ended": (job(1, state=DONE), False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("shown", "due"), CLOSINGS.values(), ids=CLOSINGS)

@@ -58,6 +58,7 @@ def test_a_cluster_without_nodes_is_odd() -> None:
         (Verb.REQUEUE, Limits(revokes=3)),
         (Verb.OPEN, Limits(opens=3)),
         (Verb.CLOSE, Limits(closes=3)),
+        (Verb.FREE, Limits(frees=3)),
     ],
 )
 def test_no_more_than_the_limit_of_a_kind_is_done_and_the_rest_is_told(verb: Verb, limits: Limits) -> None:
@@ -75,11 +76,6 @@ def test_each_kind_has_its_own_limit_and_the_order_stays() -> None:
 def test_asking_and_requeueing_have_a_limit_each() -> None:
     allowed, _ = hold_back([*acts(Verb.ASK, 2), *acts(Verb.REQUEUE, 2, 10)], Limits(revokes=2))
     assert len(allowed) == 4
-
-
-def test_freeing_is_never_held_back() -> None:
-    allowed, note = hold_back(acts(Verb.FREE, 5000), Limits(1, 1, 1))
-    assert (len(allowed), note) == (5000, "")
 
 
 def test_nothing_to_do_is_nothing_to_tell() -> None:

@@ -49,14 +49,14 @@ def test_an_act_that_is_refused_for_months_never_ends_the_daemon(verb: Verb) -> 
     standing, now = Standing.new(0.0), 0.0
     for _ in range(1200):
         standing = after(still_resting(standing, now), refused, now)
-        (rest,) = {**standing.unshut.rests, **standing.unmoved.rests}.values()
+        (rest,) = {**standing.unshut.due, **standing.unmoved.due}.values()
         assert rest[0] <= now + 3600
         now = max(rest[0], now + 10)
 
 
 def test_a_start_that_fails_for_months_never_ends_the_daemon() -> None:
     assert (
-        backoff_after(Retries({1: (0.0, 1100)}), [Event(5.0, "takenback", 1, "a", 1, {})], 5.0).rests[1][0]
+        backoff_after(Retries({1: (0.0, 1100)}), [Event(5.0, "takenback", 1, "a", 1, {})], 5.0).due[1][0]
         == 3605.0
     )
 

@@ -65,9 +65,14 @@ def played(policy: str, speeds: Speeds) -> tuple[Known, float]:
     """The known speeds, and the mean completion time."""
     known = Known()
     done = simulated(
-        jobs(), policy, machines=TWO_TYPES, throughputs=SPEEDS, speeds=speeds, listen=known,
+        jobs(),
+        policy,
+        machines=TWO_TYPES,
+        throughputs=SPEEDS,
+        speeds=speeds,
+        listen=known,
         how=Rounds(aligned=False, lease=600.0, renewal=math.inf),
-    )  # fmt: skip
+    )
     assert done.outcomes.completed.all()
     return known, done.summary.jct_mean_s
 

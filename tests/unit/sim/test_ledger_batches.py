@@ -131,9 +131,12 @@ def stopped(spec: JobSpec, at: float, restarts: int = 1) -> JobSpec:
 
 
 ROUND = (  # one gives its GPUs back at the instant of a look, which is looked at once more
-    look(0, WAITS, RUNS), look(10, running(WAITS, 0), RUNS), look(20, running(WAITS, 0), RUNS),
-    look(20, stopped(WAITS, 20), RUNS), look(30, stopped(WAITS, 20), running(RUNS, 20)),
-)  # fmt: skip
+    look(0, WAITS, RUNS),
+    look(10, running(WAITS, 0), RUNS),
+    look(20, running(WAITS, 0), RUNS),
+    look(20, stopped(WAITS, 20), RUNS),
+    look(30, stopped(WAITS, 20), running(RUNS, 20)),
+)
 
 
 def test_a_job_that_stops_at_the_instant_up_to_which_it_was_charged_is_plain(folds: list[int]) -> None:

@@ -163,8 +163,12 @@ def test_weights_decide_what_was_owed() -> None:
 
 def test_what_was_recorded_under_fifo_is_what_a_simulation_of_fifo_says() -> None:
     """A cluster that serves in order of submission, whose ends fall on the looks of the simulation."""
-    rows = [run("1", 0, 0, 1000, gpus=8), run("2", 100, 1000, 1500, gpus=4, tenant="b"),
-            run("3", 200, 1000, 4000, gpus=4), run("4", 300, 1500, 4500, gpus=4, tenant="b")]  # fmt: skip
+    rows = [
+        run("1", 0, 0, 1000, gpus=8),
+        run("2", 100, 1000, 1500, gpus=4, tenant="b"),
+        run("3", 200, 1000, 4000, gpus=4),
+        run("4", 300, 1500, 4500, gpus=4, tenant="b"),
+    ]
     found = jobs(*rows)
     scenario = Scenario(found.trace, uniform(8))
     really, simulated = recorded_result(found, scenario), simulate(scenario, rules_for("fifo", {}))

@@ -105,9 +105,14 @@ def test_a_tenant_none_of_whose_jobs_came_before_the_time_was_up_counts_where_al
 def test_a_tenant_that_was_forgotten_counts_no_more() -> None:
     """In reports of a live journal; in the ledger the daemon does the same."""
     found = Outcomes.given(
-        key=np.array([1, 2]), tenant=np.array([0, 1]), tenants=("a", "b"), gpus=np.array([1, 1]),
-        submit=np.array([0.0, 100.0]), end=np.array([10.0, 200.0]), until=200.0,
-    )  # fmt: skip
+        key=np.array([1, 2]),
+        tenant=np.array([0, 1]),
+        tenants=("a", "b"),
+        gpus=np.array([1, 1]),
+        submit=np.array([0.0, 100.0]),
+        end=np.array([10.0, 200.0]),
+        until=200.0,
+    )
     capacity, weight = Steps.steady(8.0, 0.0), np.array([1.0, 3.0])
     one, other = quotas_of(found, weight, capacity, counts_seconds=40.0)
     instants = np.array([0.0, 49.0, 51.0, 100.0, 239.0, 241.0])

@@ -70,11 +70,15 @@ def test_gpus_that_may_not_be_granted_before_a_common_end_are_no_fragments_of_a_
 def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
     held: list[float] = []
     simulated(
-        THREE, "fifo", gpus=2, gpus_per_node=2, how=Rounds(lease=None),
+        THREE,
+        "fifo",
+        gpus=2,
+        gpus_per_node=2,
+        how=Rounds(lease=None),
         listen=lambda tick, standing: held.extend(
             event.detail["held_seconds"] for event in tick.events if event.kind == "returned"
         ),
-    )  # fmt: skip
+    )
     assert sorted(held) == pytest.approx([30.0, 50.0, 100.0])
 
 

@@ -62,9 +62,11 @@ def test_what_a_job_reports_is_its_progress() -> None:
 
 
 SPEEDS = Throughputs(
-    "made", ("made",), "v100",
+    "made",
+    ("made",),
+    "v100",
     {("v100", "consolidated", "m", 0, 8): 5.0, ("a100", "consolidated", "m", 0, 8): 0.0},
-)  # fmt: skip
+)
 
 
 def test_no_job_is_put_on_gpus_on_which_it_was_measured_not_to_run() -> None:

@@ -19,17 +19,23 @@ HALVES = replace(uniform(32, 8), gpu_types=("a", "b"), gpu_type=np.array([0, 0, 
 def test_each_plan_is_counted_once_and_one_of_an_earlier_look_is_not() -> None:
     seen = PlansWeighed()
     plans = [
-        PlanValue(8.0, 8.0, GREEDY, at=1.0), PlanValue(6.0, 8.0, GREEDY, at=2.0),
-        PlanValue(6.0, 8.0, GREEDY, asked=True, at=3.0), PlanValue(7.0, 8.0, SOLVED, asked=True, at=4.0),
-    ]  # fmt: skip
+        PlanValue(8.0, 8.0, GREEDY, at=1.0),
+        PlanValue(6.0, 8.0, GREEDY, at=2.0),
+        PlanValue(6.0, 8.0, GREEDY, asked=True, at=3.0),
+        PlanValue(7.0, 8.0, SOLVED, asked=True, at=4.0),
+    ]
     for plan in plans:
         seen.add(plan.kept({}), plan.at, 0.5)
         seen.add(plan.kept({}), plan.at + 0.1, 0.5)
     seen.add({}, 9.0, 0.5)
     assert seen.to_dict() == {
-        "plans_weighed": 4, "plans_proven": 1, "plans_solved": 2, "plans_improved": 1,
-        "plans_gap_mean": pytest.approx((0.25 + 0.25 + 0.125) / 4), "plans_solved_s": 1.0,
-    }  # fmt: skip
+        "plans_weighed": 4,
+        "plans_proven": 1,
+        "plans_solved": 2,
+        "plans_improved": 1,
+        "plans_gap_mean": pytest.approx((0.25 + 0.25 + 0.125) / 4),
+        "plans_solved_s": 1.0,
+    }
 
 
 def test_where_no_plan_is_weighed_nothing_is_said_of_the_gap() -> None:

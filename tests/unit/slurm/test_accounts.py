@@ -67,11 +67,10 @@ def test_an_account_that_only_groups_others_is_no_tenant() -> None:
         (FLAT, {"speech": 4.0}, {"nlp": 1 / 6, "speech": 4 / 6, "vision": 1 / 6}),
         (FLAT, {"speech": 2.0}, {"nlp": 0.25, "speech": 0.5, "vision": 0.25}),  # as Slurm has it: no change
         (FLAT, {"new": 4.0}, {"nlp": 1 / 8, "speech": 2 / 8, "vision": 1 / 8, "new": 4 / 8}),
-        (NESTED, {"vision": 4.0, "visb": 1.0},
-         {"speech": 0.5, "vision": 0.25, "visa": 0.125, "visb": 0.125}),
+        (NESTED, {"vision": 4.0, "visb": 1.0}, {"speech": 0.5, "vision": 0.25, "visa": 0.125, "visb": 0.125}),
         ([], {"speech": 2.0}, {"speech": 2.0}),
     ],
-)  # fmt: skip
+)
 def test_a_weight_of_the_configuration_takes_the_place_of_the_accounts_shares(
     lines: list[str], given: dict[str, float], weights: dict[str, float]
 ) -> None:

@@ -104,9 +104,7 @@ def test_a_hold_that_an_earlier_release_set_is_lifted(stub: Stub) -> None:
     stub.answers("squeue", held, row(PriorityLong=0, ReqNodes="n1", Reason="JobHeldAdmin"), OPENED)
     bench = Bench(stub, marks=ours)
     assert bench.do(action(Verb.OPEN)) == [(Result.DONE, "")]
-    assert sent(stub) == [
-        "update jobid=7 reqnodelist=n1", "update jobid=7 eligibletime=now+1", "release 7",
-    ]  # fmt: skip
+    assert sent(stub) == ["update jobid=7 reqnodelist=n1", "update jobid=7 eligibletime=now+1", "release 7"]
     assert bench.diary.marks_now[pack(7), False].gate_until == 0.0
 
 

@@ -49,10 +49,14 @@ def test_of_options_in_brackets_all_nodes_keep_to_one(text: str, ways: list[str]
 @pytest.mark.parametrize(
     ("text", "nodes"),
     [
-        ("a*2", "n1 n3"), ("a*1&x", "n1"), ("!a", "n2 n4"), ("x&!a", "n2"),
-        ("[a*1&big*1]", "n1 n3 n4"), ("x*1&b*2", "n1 n2 n4"),
+        ("a*2", "n1 n3"),
+        ("a*1&x", "n1"),
+        ("!a", "n2 n4"),
+        ("x&!a", "n2"),
+        ("[a*1&big*1]", "n1 n3 n4"),
+        ("x*1&b*2", "n1 n2 n4"),
     ],
-)  # fmt: skip
+)
 def test_counts_and_denials(text: str, nodes: str) -> None:
     assert where(text) == [nodes.split()]
 

@@ -11,9 +11,14 @@ from slurm_fair.slurm.reading.queue import BETWEEN, Queue
 from tests.support.slurm_stub import Stub, row
 
 _COLUMN = {
-    "accounts": "account", "users": "user", "partitions": "partition", "reasons": "reason", "qos": "qos",
-    "reservations": "reservation", "node_lists": "node_list",
-}  # fmt: skip
+    "accounts": "account",
+    "users": "user",
+    "partitions": "partition",
+    "reasons": "reason",
+    "qos": "qos",
+    "reservations": "reservation",
+    "node_lists": "node_list",
+}
 
 
 def test_names_that_are_new_for_ever_do_not_fill_the_memory(
@@ -22,9 +27,14 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
     monkeypatch.setattr("slurm_fair.slurm.reading.queue._MANY_NAMES", 10)
     asked = Queue(Stub(tmp_path).commands())
     named = {
-        "Account": "accounts", "UserName": "users", "Partition": "partitions", "Reason": "reasons", "QOS": "qos",
-        "Reservation": "reservations", "NodeList": "node_lists",
-    }  # fmt: skip
+        "Account": "accounts",
+        "UserName": "users",
+        "Partition": "partitions",
+        "Reason": "reasons",
+        "QOS": "qos",
+        "Reservation": "reservations",
+        "NodeList": "node_lists",
+    }
     stays = row(JobID=8, ArrayJobID=8, ArrayTaskID="0-3,7%2", Account="stays", NodeList="m1")
     for number in range(60):
         new = row(**dict.fromkeys(named, f"n{number}"), State="RUNNING", tres_per_job=f"gpu:g{number}:1")

@@ -19,9 +19,14 @@ def problem(free: list[int], lots: list[tuple[int, float, dict[int, int]]], jobs
     parts = [(at, node, gpus) for at, (_, _, on) in enumerate(lots) for node, gpus in on.items()]
     lot, node, gpus = (np.array([part[at] for part in parts], dtype=np.int64) for at in range(3))
     return LotsProblem(
-        np.array(free), jobs, np.array([each[0] for each in lots], dtype=np.int64),
-        np.array([each[1] for each in lots], dtype=np.float64), lot, node, gpus,
-    )  # fmt: skip
+        np.array(free),
+        jobs,
+        np.array([each[0] for each in lots], dtype=np.int64),
+        np.array([each[1] for each in lots], dtype=np.float64),
+        lot,
+        node,
+        gpus,
+    )
 
 
 def best_by_trial(asked: LotsProblem) -> float:

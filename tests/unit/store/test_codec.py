@@ -103,17 +103,24 @@ def test_an_outcome_of_an_older_version_told_whether_a_virtual_job_had_answered(
 
 
 def test_a_standing_of_an_older_version_held_retries_as_bare_maps() -> None:
-    rests = {7: (1060.0, 2), 8: (1030.0, 1)}
-    standing = Standing.new(1000.0)._replace(backoff=Retries(rests), unmoved=Retries({9: (5000.0, 1)}))
+    due = {7: (1060.0, 2), 8: (1030.0, 1)}
+    standing = Standing.new(1000.0)._replace(backoff=Retries(due), unmoved=Retries({9: (5000.0, 1)}))
     encoder = Encoder()
     tree = encoder.tree(standing)
     assert journals.same(decode(tree, lambda column: encoder.blobs[column]), standing)
     for name in ("backoff", "unmoved"):
-        tree["of"][name] = tree["of"][name]["of"]["rests"]
+        tree["of"][name] = tree["of"][name]["of"]["due"]
     del tree["of"]["unshut"]  # which the oldest did not have
     read = decode(tree, lambda column: encoder.blobs[column])
     assert isinstance(read, Standing)
     assert (read.backoff, read.unmoved, read.unshut) == (standing.backoff, standing.unmoved, Retries())
+
+
+def test_retries_of_an_older_version_named_the_rests() -> None:
+    retries, encoder = Retries({7: (1060.0, 2)}), Encoder()
+    tree = encoder.tree(retries)
+    tree["of"]["rests"] = tree["of"].pop("due")
+    assert decode(tree, lambda column: encoder.blobs[column]) == retries
 
 
 def test_a_plan_keeps_who_gets_no_turn_and_a_fault_of_the_profiler() -> None:

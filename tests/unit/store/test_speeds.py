@@ -33,9 +33,14 @@ def some(tenants: int, seed: int = 0) -> tuple[Known, Beliefs]:
         gpu_types=("a100", "v100"), node_names=("n1", "n2", "n3"), **columns,
     )  # fmt: skip
     ends = Ends(
-        job_class=index, gpu_type=np.full(count, -1), gpus=np.ones(count, dtype=np.int64), job=np.arange(count),
-        time=dice.uniform(0, NOW, count), seconds=dice.uniform(10, 90, count), classes=classes,
-    )  # fmt: skip
+        job_class=index,
+        gpu_type=np.full(count, -1),
+        gpus=np.ones(count, dtype=np.int64),
+        job=np.arange(count),
+        time=dice.uniform(0, NOW, count),
+        seconds=dice.uniform(10, 90, count),
+        classes=classes,
+    )
     known = learned_ends(learned(Known(), samples, NOW, Keeping()), ends, NOW, Keeping())
     beliefs = Beliefs.none()
     shelf = MemoryShelf()

@@ -66,8 +66,9 @@ def test_a_claim_of_several_tests_has_one_row_with_their_sum(noted: Path) -> Non
     proved("a", "0", "0")
     rows, broken = joined(_run(noted, "x", "y", "z"))
     assert [(row["claim"], row["goal"], row["measured"]) for row in rows] == [
-        ("a", "0", "0"), ("b", "none", "2,100 of 3"),
-    ]  # fmt: skip
+        ("a", "0", "0"),
+        ("b", "none", "2,100 of 3"),
+    ]
     assert broken == set()
 
 

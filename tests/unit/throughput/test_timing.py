@@ -19,10 +19,7 @@ def seconds(of: StepParts, communication: float = 0.0, waiting: float = 0.0) -> 
     return float(step_seconds(of, np.array([communication]), np.array([waiting]))[0])
 
 
-@pytest.mark.parametrize(
-    ("communication", "expected"),
-    [(0.0, 3.5), (1.0, 3.5 + 0.2), (10.0, 11.5)],
-)  # fmt: skip
+@pytest.mark.parametrize(("communication", "expected"), [(0.0, 3.5), (1.0, 3.5 + 0.2), (10.0, 11.5)])
 def test_communication_hides_behind_backward_propagation_but_for_a_fifth(
     communication: float, expected: float
 ) -> None:

@@ -43,8 +43,12 @@ def test_jobs_of_hops_name_up_to_8_numbers_of_gpus_and_ask_for_their_median() ->
         counts.add(len(sizes))
         assert set(sizes) <= set(range(1, 17))
         assert sizes[(len(sizes) - 1) // 2] == gpus
-    largest = np.array([max(trace.choice_sets[c]) if c >= 0 else g
-                        for c, g in zip(trace.choice_set.tolist(), trace.gpus.tolist(), strict=True)])  # fmt: skip
+    largest = np.array(
+        [
+            max(trace.choice_sets[c]) if c >= 0 else g
+            for c, g in zip(trace.choice_set.tolist(), trace.gpus.tolist(), strict=True)
+        ]
+    )
     assert (trace.gpu_seconds / largest).max() <= 10 * 3600 * 1.001
     assert counts == set(range(1, 9))
 
