@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_asking_where_everybody_goes_on_tells_of_nothing_else(policy: str, case:
         assert all(_same(one[3][name], two[3][name]) for name in one[3]), (one, two)
 
 
-ALIGNED, ROLLING = Rounds(lease=300.0), Rounds(lease=300.0, aligned=False)
+ALIGNED, ROLLING = Rounds(lease=300.0), Rounds(lease=300.0, aligned=False, renewal=math.inf)
 RENEWALS = {
     "aligned": (ALIGNED, range(300, 5_101, 300), [150, 300, 3_600, 4_000, 4_060, 5_150]),
     "rolling": (ROLLING, range(450, 4_951, 300), [150, 450, 3_750, 4_000, 4_050, 4_060, 5_150]),
