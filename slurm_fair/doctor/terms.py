@@ -72,7 +72,8 @@ def lengths(facts: Facts) -> Iterator[Finding]:
             "lengthen the term: a lease ends at the first end of a term after min_runtime",
         )
     if fine:
-        yield ok(f"lease {lease.term:g} s, looked at {_how_often(lease)}, grace {lease.grace:g} s")
+        renewed = "" if lease.align == "aligned" else f", renewed for {lease.terms().shortest:g} s"
+        yield ok(f"lease {lease.term:g} s{renewed}, looked at {_how_often(lease)}, grace {lease.grace:g} s")
 
 
 def _how_often(lease: LeaseSection) -> str:

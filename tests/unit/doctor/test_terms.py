@@ -55,7 +55,9 @@ def test_of_many_tenants_the_greatest_are_told() -> None:
 @pytest.mark.parametrize(
     ("lease", "level", "words"),
     [
-        (LeaseSection(), OK, "lease 900 s"),
+        (LeaseSection(), OK, "lease 900 s, renewed for 225 s, looked at"),
+        (LeaseSection(renewal="term"), OK, "lease 900 s, renewed for 900 s, looked at"),
+        (LeaseSection(align="aligned"), OK, "lease 900 s, looked at"),
         (LeaseSection(interval=400), WARNING, "more than a third"),
         (LeaseSection(grace=900), WARNING, "not shorter than the term"),
         (LeaseSection(term=100, interval=5, grace=10), WARNING, "shorter than Slurm's requeue delay"),
