@@ -28,7 +28,15 @@ from slurm_fair.cli.simulate.case import weights_of
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ledger.formulas import LOSS_BELOW, rho_for_reports
 from slurm_fair.ledger.metrics.windows import TenantWindows
-from slurm_fair.sim import Costs, Scenario, rules_for, simulate, with_looks_at_changes, with_reserve_after
+from slurm_fair.sim import (
+    Costs,
+    Scenario,
+    rules_for,
+    simulate,
+    with_looks_at_changes,
+    with_renewal,
+    with_reserve_after,
+)
 from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
 
 REFERENCE = Path(__file__).parent / "data" / "shockwave_reference.csv"
@@ -80,7 +88,8 @@ class Case:
             self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed,
             aligned=self.leases == ALIGNED, ledger=EVERYONE,
         )  # fmt: skip
-        rules = with_reserve_after(rules, math.inf if self.leases == AS_IN_THE_PAPER else None)
+        ours = math.inf if self.leases == AS_IN_THE_PAPER else None
+        rules = with_renewal(with_reserve_after(rules, ours), ours)
         rules = with_looks_at_changes(rules, 1.0 if self.looks == AT_CHANGES else 0.0)
         how = "never end" if self.name == "philly" and self.policy in NO_LEASES else self.leases
         facts = {"jobs": self.jobs, "gpus": self.gpus, "leases": how, "weights": self.weights}

@@ -149,9 +149,8 @@ POLICY_KEYS = {
     "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
     "so that what it lends comes back; demand: at most what its jobs ask for",
     "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
-    "astraea.keep_long_renewed": "a running job whose lease was renewed at least this often goes before others "
-    "of its tenant, after new jobs; "
-    "0: none",
+    "astraea.keep_long_renewed": "a running job whose lease was renewed for at least so many terms goes "
+    "before others of its tenant, after new jobs; 0: none",
     "astraea.swap_after": "a waiting job takes the place of a running one of its own tenant only when that one "
     "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
     "astraea.early_starts": "a job that never ran goes before all tenants' other jobs while first leases of its "

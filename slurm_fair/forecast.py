@@ -42,7 +42,7 @@ class ForecastBounds:
     """The most looks, jobs and seconds for which the policy is played ahead."""
 
     seconds: float = 2.0  # of our own time
-    looks: int = 400
+    looks: int = 1600  # each end of a lease is one, and renewed ones end often
     jobs: int = 20_000  # waiting ones, the first by rank
     ahead_seconds: float = 7 * 86400.0
 

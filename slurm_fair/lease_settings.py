@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
 
-TERM, NEVER = "term", "never"  # of `reserve_after` and, but for never, `renewal`, beside seconds
+A_TERM, NEVER = "term", "never"  # of `reserve_after` and, but for never, `renewal`, beside seconds
 AUTO = "auto"  # beside seconds: of `interval`, looks follow changes; of `renewal`, a part of the term
 _LONGEST_SECONDS = 10.0  # without a look, with `auto`
+_LEAST_SECONDS = 0.001
 _MOST = 1e12
 
 
@@ -26,7 +27,7 @@ class LeaseSection:
     min_runtime: float = 0.0
     align: str = "rolling"
     renewal: float | str = AUTO
-    reserve_after: float | str = TERM
+    reserve_after: float | str = A_TERM
     start_timeout: float = 60.0
     publish_dir: str = "/run/slurm-fair"
 
@@ -65,30 +66,32 @@ class LeaseSection:
     @property
     def _renewal(self) -> float:
         if isinstance(self.renewal, str):
-            return self.term if self.renewal == TERM else self.term / USUAL_RENEWALS
+            return self.term if self.renewal == A_TERM else self.term / USUAL_RENEWALS
         return self.renewal
 
     @property
     def _reserve_after(self) -> float:
         if isinstance(self.reserve_after, str):
-            return self.term if self.reserve_after == TERM else math.inf
+            return self.term if self.reserve_after == A_TERM else math.inf
         return self.reserve_after
 
     def faults(self) -> Iterator[str]:
         """The faults of a key that takes a number or a word, and how to mend it."""
         yield from self._of_interval()
         after = self.reserve_after
-        if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
-            yield f'lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", not {after!r:.60}'
-        yield from self._of_renewal()
+        if after not in (A_TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
+            yield f'lease.reserve_after must be seconds, 0 or more, or "{A_TERM}" or "{NEVER}", not {after!r:.60}'
+        if self.align != "aligned":
+            yield from self._of_renewal()
 
     def _of_renewal(self) -> Iterator[str]:
         renewal = self.renewal
         if isinstance(renewal, str):
-            if renewal not in (AUTO, TERM):
-                yield f'lease.renewal must be seconds, or "{AUTO}" or "{TERM}", not {renewal!r:.60}'
-        elif not 0 < renewal <= self.term:
-            yield f"lease.renewal must be above 0 and at most lease.term ({self.term:g} s), not {renewal:g}"
+            if renewal not in (AUTO, A_TERM):
+                yield f'lease.renewal must be seconds, or "{AUTO}" or "{A_TERM}", not {renewal!r:.60}'
+        elif not _LEAST_SECONDS <= renewal <= self.term:
+            least = f"{_LEAST_SECONDS:g} s at least"
+            yield f"lease.renewal must be {least} and at most lease.term ({self.term:g} s), not {renewal:g}"
 
     def _of_interval(self) -> Iterator[str]:
         name, interval, longest = "interval", self.interval, self.term

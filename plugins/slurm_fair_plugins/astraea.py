@@ -200,7 +200,9 @@ class Round:
         preference.fill(Preference.OTHER)
         longest = self.settings.keep_long_renewed
         if longest > 0:
-            preference[self.view.renewals[accounts.rows] >= longest] = Preference.KEPT
+            terms = self.view.terms
+            renewals = self.view.renewals[accounts.rows] * (terms.shortest / terms.term)  # in whole terms
+            preference[renewals >= longest] = Preference.KEPT
         if self.settings.new_jobs_first:
             preference[accounts.never_ran()] = Preference.NEW
         if deadlines is not None:

@@ -57,7 +57,11 @@ class LeaseTerms:
     @property
     def shortest(self) -> float:
         """The length of the shortest leases: of renewed ones, where each ends at a time of its own."""
-        return self.term if self.aligned or self.term >= NEVER_ENDS_SECONDS else min(self.term, self.renewal)
+        return min(self.term, self.renewal) if self._renewals_differ else self.term
+
+    @property
+    def _renewals_differ(self) -> bool:
+        return not self.aligned and self.term < NEVER_ENDS_SECONDS
 
     @property
     def follows_changes(self) -> bool:
@@ -78,7 +82,7 @@ class LeaseTerms:
     def renewed_end(self, now: float) -> float:
         """The end of a lease that is renewed now."""
         end = self.end_for(now)
-        return end if self.aligned else min(end, now + self.renewal)
+        return min(end, now + self.renewal) if self._renewals_differ else end
 
     def said_end(self, end: float) -> float | None:
         """A lease's end as events say it: one that lasts until its job ends has none."""

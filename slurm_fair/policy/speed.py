@@ -9,6 +9,7 @@ import numpy as np
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.speeds import USUAL_EXPONENT
+from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.view import View
 
 
@@ -44,7 +45,7 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
 
 
 class ShapeSpeeds(NamedTuple):
-    """Jobs in the shapes that they may have: an entry for each size on each GPU type."""
+    """Jobs in the shapes that they may have: an entry for each size in each pool of partition and GPU type."""
 
     row: Ints
     gpus: Ints
@@ -52,13 +53,14 @@ class ShapeSpeeds(NamedTuple):
 
     @classmethod
     def of(cls, view: View, room: Ints) -> Self:
-        """The ways of all jobs, where there are so many GPUs of each type: `room` is that of each node."""
-        types, asked = len(view.snapshot.gpu_types), view.snapshot.jobs.gpu_type
-        there = np.bincount(view.snapshot.nodes.gpu_type, room, types)
-        sizes, kinds = sizes_of(view), np.arange(types)
-        takes = (asked[sizes.row, None] < 0) | (asked[sizes.row, None] == kinds)
-        entry, kind = (takes & (sizes.gpus[:, None] <= there)).nonzero()
-        row, gpus = sizes.row[entry], sizes.gpus[entry]
+        """The shapes of all jobs for which a pool has the GPUs: `room` is that of each node."""
+        pools, jobs, sizes = Pools.of(view.snapshot), view.snapshot.jobs, sizes_of(view)
+        pool = pools.choices_of(
+            jobs.partition[sizes.row], jobs.gpu_type[sizes.row]
+        )  # [choice, entry], -1 = none
+        there = np.append(pools.nodes @ room, 0)
+        choice, entry = ((pool >= 0) & (sizes.gpus <= there[pool])).nonzero()
+        row, gpus, kind = sizes.row[entry], sizes.gpus[entry], pools.type_of[pool[choice, entry]]
         return cls(row, gpus, speed_in(view, row, kind, gpus, np.zeros(len(row), dtype=bool)))
 
 

@@ -26,7 +26,8 @@ def _noted_by(leases: Leases, terms: LeaseTerms, now: float) -> Leases:
     latest = now + _SLACK_SECONDS
     ahead = leases.granted > latest
     if any_of(ahead):
-        end = np.where(ahead, np.minimum(leases.end, terms.end_for(now)), leases.end)
+        latest_end = np.where(leases.renewals > 0, terms.renewed_end(now), terms.end_for(now))
+        end = np.where(ahead, np.minimum(leases.end, latest_end), leases.end)
         leases = leases.with_columns(end=end, granted=np.where(ahead, now, leases.granted))
     for name in ("asked", "opened"):
         column = getattr(leases, name)

@@ -98,8 +98,8 @@ def refuse_endless(scenario: Scenario, term: float) -> None:
     ends = min(least, scenario.until_s) / term
     if ends > MOST_LEASE_ENDS:
         raise InputError(
-            f"the jobs need at least {least:.10g} s, in which leases of {term:g} s end {ends:.10g} times: a "
-            f"simulation goes up to {MOST_LEASE_ENDS}; give a longer --lease, or --until"
+            f"the jobs need at least {least:.10g} s, in which renewed leases of {term:g} s end {ends:.10g} times: "
+            f"a simulation goes up to {MOST_LEASE_ENDS}; give a longer --lease or --renewal, or --until"
         )
 
 

@@ -179,21 +179,25 @@ def _at_best(view: View, remaining: Remaining) -> Floats:
     """Seconds that each job has left in the fastest of its ways; as usual where it has none now."""
     if not has_shapes(view.snapshot):
         return remaining.seconds
-    nodes = view.snapshot.nodes
-    ways = ShapeSpeeds.of(view, np.where(nodes.usable, nodes.gpus, 0))
+    shapes = ShapeSpeeds.of(view, view.snapshot.nodes.capacity)
     fastest = np.zeros(len(remaining.seconds))
-    np.maximum.at(fastest, ways.row, ways.speed)
+    np.maximum.at(fastest, shapes.row, shapes.speed)
     return remaining.seconds / np.where(fastest > 0, fastest, 1.0)
 
 
 def _backlog(view: View, remaining: Remaining, at_best: Floats) -> float:
-    """Seconds that all work takes if every GPU is busy, and the longest known job by itself."""
+    """Seconds that all work takes if every GPU is busy, and the longest known job by itself.
+
+    All work is done in jobs' usual sizes, on GPUs of each type alike.
+    """
     rows = view.claims.nonzero()[0]
     known = rows[remaining.known[rows]]
     if not known.size:
         return 0.0
-    load = float((remaining.seconds[rows] * usual_gpus(view)[rows]).sum()) / max(view.snapshot.total_gpus, 1)
-    return max(load, float(at_best[known].max()))
+    types, gpus = view.snapshot.nodes.gpus_of_types
+    speed = view.told.rate[np.ix_(rows, types)] @ gpus / max(gpus.sum(), 1.0)
+    work = remaining.seconds[rows] * usual_gpus(view)[rows] / np.where(speed > 0, speed, 1.0)
+    return max(float(work.sum()) / max(view.snapshot.total_gpus, 1), float(at_best[known].max()))
 
 
 def _ahead(view: View, rows: Ints, within: Floats, critical: Bools) -> Floats:

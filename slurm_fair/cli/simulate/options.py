@@ -14,7 +14,7 @@ import click
 from slurm_fair.cli.durations import typed_seconds
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError
-from slurm_fair.lease_settings import AUTO
+from slurm_fair.lease_settings import A_TERM, AUTO
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.policy.registry import DEFAULT_POLICY
@@ -81,6 +81,9 @@ def _type_weights(text: str) -> dict[str, float]:
 SECONDS = Written("S", _seconds)
 SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
 SECONDS_OR_NEVER = Written("S|never", lambda text: math.inf if text == "never" else _seconds(text))
+RENEWAL: Written[float | str] = Written(
+    "S|auto|term", lambda text: text if text in (AUTO, A_TERM) else seconds_above_zero(text)
+)
 INTERVAL: Written[float | str] = Written("S", lambda text: AUTO if text == AUTO else seconds_above_zero(text))
 
 
@@ -183,8 +186,9 @@ LEASES = (
     ),
     click.option(
         "--renewal",
-        type=SECONDS_ABOVE_ZERO,
-        help="Rolling leases: how long a renewed lease lasts; a quarter of the length of a lease unless given.",
+        type=RENEWAL,
+        help="Rolling leases: how long a renewed lease lasts; auto (the usual): a quarter of a lease; term: as "
+        "long as a new one.",
     ),
     click.option(
         "--half-life",
@@ -348,13 +352,20 @@ class LeaseOptions:
     interval: float | str | None
     align: str | None
     reserve_after: float | None
-    renewal: float | None
+    renewal: float | str | None
     half_life: float | None
     job_share: JobShare | None
     counted: Counted | None
     lease: float | None = None
     pace: Literal["events", "daemon"] = "events"
     look_cost: float | None = None
+
+    @property
+    def renewal_seconds(self) -> float | None:
+        """Seconds of a renewed lease; inf = as long as a new one, None = the usual part of it."""
+        if isinstance(self.renewal, str):
+            return math.inf if self.renewal == A_TERM else None
+        return self.renewal
 
     def look_seconds(self, *, gavel_rounds: bool) -> float | None:
         """Seconds of a look at the daemon's pace; None at that of events."""

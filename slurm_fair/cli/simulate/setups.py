@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,9 +78,8 @@ def setups_of(
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
     seconds = leases.look_seconds(gavel_rounds=gavel_rounds)
-    setups = [
-        PolicySetup(name, given[name], *how, looks.interval_min, leases.renewal, seconds) for name in policies
-    ]
+    renewal = None if aligned else leases.renewal_seconds
+    setups = [PolicySetup(name, given[name], *how, looks.interval_min, renewal, seconds) for name in policies]
     for setup in setups:
         check_setup(setup)
     return setups
@@ -129,10 +129,10 @@ def check_setup(setup: PolicySetup) -> None:
         raise InputError(
             f"--rounds gavel: {setup.policy} has leases without end: give the length of a round with --lease"
         )
-    if setup.renewal is not None and setup.renewal > terms.term:
+    if setup.renewal is not None and terms.term < setup.renewal < math.inf:
         raise InputError(
             f"--renewal {setup.renewal:g} must not exceed the lease of {terms.term:g} s under {setup.policy}: "
-            "give a shorter --renewal or a longer --lease"
+            "give a shorter one, or --renewal term"
         )
     if terms.interval > terms.term:
         raise InputError(

@@ -98,7 +98,7 @@ def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]
     found: dict[str, Any] = {}
     for param in context.command.params:
         name = param.name or ""
-        if name in _FREE or name not in options or name == "interval":
+        if name in _FREE or name not in options or name in ("interval", "renewal"):
             continue
         value = options[name]
         if value is not None and value != param.get_default(context) and value != _USUAL.get(name):
@@ -116,10 +116,14 @@ def _plain(value: Any, named: bool) -> Any:
 
 
 def _times_of(setup: PolicySetup) -> dict[str, Any]:
-    """The distance between looks, which a file of settings may say, and how long renewed leases last."""
+    """The distance between looks, which a file of settings may say, and how long renewed leases last.
+
+    A file that does not say so is of leases that were renewed for a whole term.
+    """
     looks = {"--interval": "auto" if setup.interval_min else setup.interval}
-    renewal = AUTO if setup.renewal is None else setup.renewal
-    return looks if setup.aligned else looks | {"--renewal": renewal}
+    if setup.aligned or setup.renewal == math.inf:
+        return looks
+    return looks | {"--renewal": AUTO if setup.renewal is None else setup.renewal}
 
 
 def _digest(path: Path) -> str:

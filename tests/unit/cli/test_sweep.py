@@ -137,10 +137,36 @@ def test_another_option_in_the_same_file_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures("here")
+def test_a_sweep_whose_leases_were_renewed_for_a_whole_term_says_nothing_of_it(tmp_path: Path) -> None:
+    trace = made(tmp_path, jobs=6)
+    assert swept(trace, "--policy", "srtf", "--renewal", "term").code == 0
+    assert swept(trace, "--policy", "srtf", "--renewal", "term").code == 0
+    assert swept(trace, "--policy", "srtf", "--renewal", "auto").code == 2
+
+
+@pytest.mark.usefixtures("here")
+def test_leases_that_end_together_have_no_renewal_of_their_own(tmp_path: Path) -> None:
+    trace = made(tmp_path, jobs=6)
+    assert swept(trace, "--policy", "srtf", "--align", "aligned", "--renewal", "5000").code == 0
+    assert swept(trace, "--policy", "srtf", "--align", "aligned").code == 0
+
+
+@pytest.mark.usefixtures("here")
 def test_options_that_say_what_holds_anyway_are_no_other_options(tmp_path: Path) -> None:
     trace = made(tmp_path, jobs=6)
     assert swept(trace, "--policy", "srtf").code == 0
-    usual = ("--gpus-per-node", "8", "--restart-cost", "0", "--align", "rolling", "--interval", "10")
+    usual = (
+        "--gpus-per-node",
+        "8",
+        "--restart-cost",
+        "0",
+        "--align",
+        "rolling",
+        "--interval",
+        "10",
+        "--renewal",
+        "auto",
+    )
     assert swept(trace, "--policy", "srtf", *usual).code == 0
 
 

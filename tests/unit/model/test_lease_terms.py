@@ -34,7 +34,11 @@ def test_a_job_gets_the_grace_that_it_asks_for_up_to_the_most_that_a_site_gives(
         (LeaseTerms(term=900.0, aligned=False), 1900.0, 900.0),
         (LeaseTerms(term=900.0, aligned=False, renewal=300.0, min_runtime=3600.0), 1300.0, 300.0),
         (LeaseTerms(term=900.0, renewal=300.0), 1800.0, 900.0),
-        (LeaseTerms(term=NEVER_ENDS_SECONDS, aligned=False, renewal=300.0), 1300.0, NEVER_ENDS_SECONDS),
+        (
+            LeaseTerms(term=NEVER_ENDS_SECONDS, aligned=False, renewal=300.0),
+            1000.0 + NEVER_ENDS_SECONDS,
+            NEVER_ENDS_SECONDS,
+        ),
     ],
 )
 def test_a_renewed_lease_ends_after_its_renewal_where_leases_roll(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from slurm_fair.model import LeaseTerms, Standing
@@ -24,6 +25,17 @@ def test_a_lease_that_was_granted_ahead_ends_a_term_from_now_at_the_latest() -> 
     assert leases.granted.tolist() == [NOW]
     assert leases.end.tolist() == [TERMS.end_for(NOW)]
     assert without_the_future(before, TERMS, NOW).leases.end.tolist() == [NOW + 60]
+
+
+@pytest.mark.parametrize(("renewals", "end"), [(0, NOW + 900), (3, NOW + 225)])
+def test_where_leases_roll_a_renewed_one_ends_after_its_renewal_at_the_latest(
+    renewals: int, end: float
+) -> None:
+    terms = LeaseTerms(term=900.0, aligned=False, renewal=225.0)
+    leases = standing(granted=NOW + 3600).leases
+    leases = leases.with_columns(end=leases.end + 5000, renewals=np.array([renewals]))
+    ahead = Standing.new(0.0)._replace(leases=leases)
+    assert without_the_future(ahead, terms, NOW).leases.end.tolist() == [end]
 
 
 @pytest.mark.parametrize("name", ["granted", "asked", "opened"])
