@@ -11,7 +11,7 @@ from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
 A_TERM, NEVER = "term", "never"  # of `reserve_after` and, but for never, `renewal`, beside seconds
 AUTO = "auto"  # beside seconds: of `interval`, looks follow changes; of `renewal`, a part of the term
 _LONGEST_SECONDS = 10.0  # without a look, with `auto`
-_LEAST_SECONDS = 0.001
+LEAST_SECONDS = 0.001
 _MOST = 1e12
 
 
@@ -89,8 +89,8 @@ class LeaseSection:
         if isinstance(renewal, str):
             if renewal not in (AUTO, A_TERM):
                 yield f'lease.renewal must be seconds, or "{AUTO}" or "{A_TERM}", not {renewal!r:.60}'
-        elif not _LEAST_SECONDS <= renewal <= self.term:
-            least = f"{_LEAST_SECONDS:g} s at least"
+        elif not LEAST_SECONDS <= renewal <= self.term:
+            least = f"{LEAST_SECONDS:g} s at least"
             yield f"lease.renewal must be {least} and at most lease.term ({self.term:g} s), not {renewal:g}"
 
     def _of_interval(self) -> Iterator[str]:

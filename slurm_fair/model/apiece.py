@@ -16,10 +16,10 @@ def rows_apiece(owner: Ints, most: int) -> Ints:
     """At most so many rows of each owner, in their order."""
     if len(owner) <= most:
         return np.arange(len(owner))
-    return np.sort(turns(owner)[:most])
+    return np.sort(one_each_first(owner)[:most])
 
 
-def turns(owner: Ints) -> Ints:
+def one_each_first(owner: Ints) -> Ints:
     """The rows: the first of each owner, then the second of each, and so on."""
     place = ranks_within(owner, np.argsort(owner, kind="stable"))
     return np.argsort(place, kind="stable")

@@ -55,9 +55,8 @@ class ShapeSpeeds(NamedTuple):
     def of(cls, view: View, room: Ints) -> Self:
         """The shapes of all jobs for which a pool has the GPUs: `room` is that of each node."""
         pools, jobs, sizes = Pools.of(view.snapshot), view.snapshot.jobs, sizes_of(view)
-        pool = pools.choices_of(
-            jobs.partition[sizes.row], jobs.gpu_type[sizes.row]
-        )  # [choice, entry], -1 = none
+        # [choice, entry], -1 = none
+        pool = pools.choices_of(jobs.partition[sizes.row], jobs.gpu_type[sizes.row])
         there = np.append(pools.nodes @ room, 0)
         choice, entry = ((pool >= 0) & (sizes.gpus <= there[pool])).nonzero()
         row, gpus, kind = sizes.row[entry], sizes.gpus[entry], pools.type_of[pool[choice, entry]]

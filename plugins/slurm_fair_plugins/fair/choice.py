@@ -104,11 +104,11 @@ class PeriodChoice:
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
             return total, usual
-        ways, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
+        shapes, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
         a_gpu, in_all = np.zeros(jobs), np.zeros(jobs)
-        gives = usual_gpus(view)[ways.row] * ways.speed
-        np.maximum.at(a_gpu, ways.row, gives / ways.gpus)
-        np.maximum.at(in_all, ways.row, gives)
+        gives = usual_gpus(view)[shapes.row] * shapes.speed
+        np.maximum.at(a_gpu, shapes.row, gives / shapes.gpus)
+        np.maximum.at(in_all, shapes.row, gives)
         a_gpu, in_all = a_gpu[rows], in_all[rows]
         return total * a_gpu, ratio(in_all, a_gpu, nothing=0.0)
 

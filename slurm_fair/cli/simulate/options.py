@@ -14,7 +14,7 @@ import click
 from slurm_fair.cli.durations import typed_seconds
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError
-from slurm_fair.lease_settings import A_TERM, AUTO
+from slurm_fair.lease_settings import A_TERM, AUTO, LEAST_SECONDS
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.policy.registry import DEFAULT_POLICY
@@ -23,7 +23,6 @@ from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
 
-LEAST_SECONDS = 0.001
 FILE = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Part = TypeVar("_Part")

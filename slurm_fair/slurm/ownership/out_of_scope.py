@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
-from slurm_fair.model.apiece import turns
+from slurm_fair.model.apiece import one_each_first
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import NO_TASK
 from slurm_fair.model.retries import Growth, Retries
@@ -36,7 +36,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     found = waits[outside[kept_back[outside]]]
     key = pack_keys(found["base"], np.where(found["task"] == UNSPLIT, NO_TASK, found["task"]))
     ours = found[whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()]
-    return tuple(free_action(row, "it is not managed") for row in ours[turns(ours["user"])])
+    return tuple(free_action(row, "it is not managed") for row in ours[one_each_first(ours["user"])])
 
 
 @dataclass(slots=True)
