@@ -181,7 +181,8 @@ def test_with_daemon_and_dead_man_gone_begin_gates_open_by_themselves(new_site: 
 def test_fail_open_frees_every_job_with_the_daemon_alive_dead_or_frozen(
     new_site: Callable[..., Site], gate: str, daemon: str
 ) -> None:
-    lasting = LEASE if daemon == "frozen" else {**LEASE, "term": 60}  # no lease is over before it is done
+    # no lease ends before it is done
+    lasting = LEASE if daemon == "frozen" else {**LEASE, "term": 60, "align": "rolling"}
     site = new_site(gate, lasting).start()
     running, waiting = crowd(site, ALL_GPUS, 8, 8)
     if daemon == "dead":

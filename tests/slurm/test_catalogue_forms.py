@@ -69,7 +69,7 @@ SPLIT_BY_SLURM = {
 def test_what_is_promised_beside_a_gang_that_slurm_splits_is_free_whoever_starts_first(
     new_site: Callable[..., Site], options: tuple[str, ...]
 ) -> None:
-    site = new_site("begin", {"term": 600}).start()
+    site = new_site("begin", {"term": 600, "align": "rolling"}).start()
     gang = site.submit("", *options)
     others = [site.submit(1) for _ in range(ALL_GPUS - gpus_of(options))]
     wait_until(lambda: all(job.state == "RUNNING" for job in (gang, *others)), 20)

@@ -82,7 +82,7 @@ def place_jobs(site: Site, count: int) -> tuple[int, list[float]]:
 _QUICK = {"term": 60, "interval": 1, "grace": 4}
 
 
-@pytest.mark.parametrize("site_of", [(4, 8, _QUICK)], indirect=True)
+@pytest.mark.parametrize("site_of", [(4, 8, {**_QUICK, "align": "rolling"})], indirect=True)
 def test_granted_jobs_start_on_exactly_the_planned_nodes(site_of: Site) -> None:
     starts, delays = place_jobs(site_of, 20)
     assert starts == 20

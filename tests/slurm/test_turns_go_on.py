@@ -77,7 +77,7 @@ def test_a_node_whose_reservation_begins_within_the_lease_gets_nothing_and_holds
     new_site: Callable[..., Site], reserved_soon: Callable[[str], None]
 ) -> None:
     reserved_soon("n3")
-    site = new_site("begin", {"term": 60, "grace": 3}).start()
+    site = new_site("begin", {"term": 60, "grace": 3, "align": "rolling"}).start()
     stuck = site.submit(4, "--nodelist=n3", tenant="speech")
     others = [site.submit(8, tenant=tenant) for tenant in ("speech", "vision", "nlp")]
     wait_until(lambda: sum(job.state == "RUNNING" for job in others) == 2, 20, "the other two nodes are used")
