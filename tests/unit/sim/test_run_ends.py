@@ -90,6 +90,13 @@ def test_who_had_a_term_makes_way_when_its_renewed_lease_ends(renewal: float | N
     assert done.outcomes.start[1] - done.epoch == pytest.approx(start, abs=20.0)
 
 
+def test_a_simulation_in_which_renewed_leases_end_too_often_is_refused() -> None:
+    """New leases alone would end 300,000 times, which is not too often."""
+    how = Rounds(lease=2.0, interval=1.0, aligned=False, renewal=1.0)
+    with pytest.raises(InputError, match="renewed leases of 1 s end 600000 times"):
+        simulated([arrival(0.0, gpus=8, seconds=600_000.0)], how=how)
+
+
 def test_a_gang_that_starts_after_others_does_not_lose_a_whole_round_of_gavels() -> None:
     """Slurm splits it over nodes as it likes, so it begins when those who were promised GPUs there have begun."""
     early = [*[arrival(0, seconds=20)] * 3, arrival(0, seconds=127), arrival(0, gpus=2, seconds=157)]
