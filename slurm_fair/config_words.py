@@ -139,6 +139,8 @@ POLICY_KEYS = {
     "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
     "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
     "fair.makespan_part": "part of the backlog that makes a job one of the longest",
+    "fair.patience_part": "a gang that stands first waits for so much of what it has left, and for reserve_after "
+    "at most, until nodes are set aside for it",
     "fair.restart_seconds": "seconds that a stop costs a job",
     "fair.inertia": "part of what a job has left that does not count while it runs",
     "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "

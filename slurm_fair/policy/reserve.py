@@ -25,7 +25,7 @@ from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.shapes import Shapes
-from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.protocol import PatientPolicy, Policy
 from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
@@ -122,7 +122,7 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
         return plan
     granted = set(view.snapshot.jobs.key[plan.granted].tolist())
     kept = [each for each in view.reserved if each.key not in granted and each.due > view.now]
-    new = _first_misfit(plan, view, kept)
+    new = _first_misfit(plan, view, policy, kept)
     if new is not None:
         kept.append(new)
     memory = with_reservations(plan.memory, kept)
@@ -137,7 +137,9 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
     )
 
 
-def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
+def _first_misfit(
+    plan: Plan, view: View, policy: Policy, kept: Sequence[ReservedNodes]
+) -> ReservedNodes | None:
     """A reservation for the first in the order that fits nowhere, if it is a gang that has waited long enough.
 
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
@@ -145,7 +147,10 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     jobs, waits = view.snapshot.jobs, view.waiting_rows
     if not view.lapsed.size or not waits.size:
         return None
-    long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
+    gangs = jobs.gpus[waits] > 1
+    if not any_of(gangs):
+        return None
+    long = gangs & (view.now - jobs.submit[waits] >= _patience(view, policy, waits))
     still = plan.verdict[waits] == Verdict.WAIT.code
     if not any_of(long & still):  # the ranks cost more than this
         return None
@@ -167,6 +172,12 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
         return None
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
     return ReservedNodes(key, view.now, site.due, names, site.gpus, site.gpu_type)
+
+
+def _patience(view: View, policy: Policy, rows: Ints) -> Floats | float:
+    """The seconds that gangs wait until nodes are set aside for them; a policy may say fewer than the site."""
+    most = view.terms.reserve_after
+    return np.minimum(policy.patience(view)[rows], most) if isinstance(policy, PatientPolicy) else most
 
 
 def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:

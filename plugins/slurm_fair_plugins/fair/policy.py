@@ -10,6 +10,7 @@ from slurm_fair.model import Plan, Snapshot
 from slurm_fair.policy import (
     YEARS,
     Decided,
+    Floats,
     Ints,
     Order,
     PlacerName,
@@ -20,6 +21,7 @@ from slurm_fair.policy import (
     ordered,
 )
 from slurm_fair.policy.plan_value import PlanValue
+from slurm_fair.policy.remaining import Remaining
 from slurm_fair_plugins.fair.arrivals import Arrivals
 from slurm_fair_plugins.fair.choice import PeriodChoice
 from slurm_fair_plugins.fair.credit import Credit
@@ -56,6 +58,8 @@ class Fair:
     makespan_part: Annotated[float, Within(0, 100, "of the backlog", above=True)] = 0.95
     restart_seconds: Annotated[float, Within(0, YEARS, "what a stop costs a job")] = 20.0
     inertia: Annotated[float, Within(0, 0.99, "less left for who runs")] = 0.2
+    # A gang that stands first has nodes set aside once it has waited for so much of what it has left.
+    patience_part: Annotated[float, Within(0, 1e6, "of what it has left")] = 1.0
     # A solver looks for a better plan where the walk's is not proven to be within `solver_gap`. On one GPU type
     # and with jobs of one size each, whole traces are none the better for it: there only if `always`.
     solver: Literal["auto", "always", "off"] = "auto"
@@ -100,6 +104,10 @@ class Fair:
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True where nobody who runs could go on in another shape: all are renewed while nobody waits."""
         return self.solver == "off" or not has_shapes(snapshot)
+
+    def patience(self, view: View) -> Floats:
+        """[job]: seconds that a gang waits until nodes are set aside for it: a short one waits for less."""
+        return self.patience_part * Remaining.of(view, Credit.of(view).longer(view)).seconds
 
     def _contenders(self, view: View) -> Ints:
         """Jobs that wait and whose lease is over; those that could run in a better shape though nobody waits."""

@@ -24,6 +24,7 @@ from tests.support.fair_plays import (
     short_beside_long,
 )
 from tests.support.rounds import Play
+from tests.support.simulated import Rounds, arrival, simulated
 from tests.support.told_play import ToldPlay
 
 
@@ -225,6 +226,26 @@ def test_no_debt_takes_the_claims_of_others_from_them() -> None:
     claims = {"claim_weight": 1e4, "claim_stretch": 1.0, "claim_margin_seconds": 900.0}
     assert places(seen.snapshot, plain(**claims).plan(seen)).keys() == {"1"}
     assert places(seen.snapshot, plain().plan(seen)).keys() == {"20"}
+
+
+def test_a_gang_waits_for_as_long_as_it_runs_until_nodes_are_set_aside_for_it() -> None:
+    seen = Play(four("a", 1, 2), {"n1": 8}, declared={"1": 30.0}).seen()
+    assert plain().patience(seen).tolist() == [30.0, seen.terms.term / 4]
+    assert plain(patience_part=2.0).patience(seen)[0] == 60.0
+
+
+@pytest.mark.parametrize(
+    ("part", "least", "most"), [(1.0, 20.0, 230.0), (1e6, 600.0, 900.0)], ids=["as long as it runs", "a term"]
+)
+def test_a_gang_of_seconds_waits_for_a_renewal_and_not_for_a_term(
+    part: float, least: float, most: float
+) -> None:
+    """All GPUs have long jobs, whose leases are renewed for 150 s and end one by one."""
+    jobs = [arrival(10.0 * place, gpus=2, seconds=9000.0, tenant="ab"[place % 2]) for place in range(8)]
+    jobs.append(arrival(1000.0, gpus=16, seconds=20.0, tenant="c"))
+    how = Rounds(lease=600.0, aligned=False, reserve_after=600.0)
+    done = simulated(jobs, "fair", gpus=16, gpus_per_node=8, how=how, settings={"patience_part": part})
+    assert least <= done.outcomes.start[8] - done.epoch - 1000.0 <= most
 
 
 def test_a_setting_that_cannot_be_is_refused_in_one_line() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from slurm_fair.model import Blocked, JobState, Leases, Plan, Snapshot, TickRecord, Verdict
 from slurm_fair.model.ids import label, parse_label
 from slurm_fair.model.reservation import reservations
-from slurm_fair.policy import View
+from slurm_fair.policy import Floats, View
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.registry import load
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.reconcile import apply_plan
+from slurm_fair_plugins.astraea import Astraea
 from tests.support.accounts import Account, places, reasons, verdicts, view
 from tests.support.builders import JobSpec, job, lease, leases, snapshot
 from tests.support.simulated import Rounds, arrival, simulated
@@ -91,6 +93,34 @@ NOT_YET = [
 def test_no_node_is_set_aside_when(gang: JobSpec, after: float, policy: object) -> None:
     now = shown(seen(*RUNS, gang), held(*ENDS), after)
     assert reservations(with_new(ASTRAEA.plan(now), now, policy).memory) == ()  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Hasty(Astraea):
+    """Astraea, but its gangs wait for so many seconds at most."""
+
+    seconds: float = 0.0
+
+    def patience(self, view: View) -> Floats:
+        return np.full(len(view.waiting), self.seconds)
+
+
+@pytest.mark.parametrize(
+    ("waited", "after", "seconds", "set_aside"),
+    [
+        (60.0, TERM, 60.0, True),
+        (59.0, TERM, 60.0, False),
+        (60.0, 60.0, TERM, True),
+        (60.0, math.inf, 0.0, False),
+    ],
+    ids=["as long as its policy says", "not so long", "the site says less", "the site sets no nodes aside"],
+)
+def test_a_policy_may_say_that_a_gang_waits_for_less(
+    waited: float, after: float, seconds: float, set_aside: bool
+) -> None:
+    now = shown(seen(*RUNS, replace(GANG, submit=NOW - waited)), held(*ENDS), after)
+    policy = Hasty(seconds=seconds)
+    assert bool(reservations(with_new(policy.plan(now), now, policy).memory)) == set_aside
 
 
 def test_nothing_is_set_aside_where_leases_end_together() -> None:
