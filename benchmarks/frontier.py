@@ -8,9 +8,10 @@ python benchmarks/frontier.py decision
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ import numpy as np
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.sim import Scenario, rules_for, simulate, with_looks_at_changes
-from slurm_fair.trace import Trace, TraceWish, generate, read_machines, read_trace, read_weights, uniform
+from slurm_fair.trace import (
+    Machines,
+    Trace,
+    TraceWish,
+    generate,
+    read_machines,
+    read_trace,
+    read_weights,
+    uniform,
+)
 from slurm_fair.trace.classes import WORKLOADS
 
 PRICES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 24.0)
@@ -37,7 +47,8 @@ SHAPE_POLICIES: Sequence[tuple[str, dict[str, object]]] = (
     ("astraea", {}),
 )
 SIZES = ((1_000, 2_000), (10_000, 10_000))  # GPUs, jobs
-DECISION_SECONDS = 3600.0
+HOUR = 3600.0
+DECISION_SECONDS = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +155,28 @@ def _mixed(jobs: int, rate_per_hour: float, seed: int) -> Trace:
 
 
 def _decision(args: argparse.Namespace) -> Part:
-    """CPU seconds of a decision while all of the jobs are there, and nearly all wait."""
+    """Seconds of a decision while all of the jobs are there and nearly all wait, without and with the solver."""
     rows, document = [], []
-    for gpus, jobs in SIZES:
-        trace = generate(TraceWish(jobs, rate_per_hour=jobs * 3600.0, tenants=50), np.random.default_rng(0))
-        scenario = Scenario(trace, uniform(gpus, 8), until_s=DECISION_SECONDS)
-        rules = rules_for("fair", {}, lease=900.0, aligned=args.aligned)
-        result = simulate(scenario, rules).to_dict()
-        document.append({"gpus": gpus, "jobs": jobs, **result})
+    for (gpus, jobs), shapes in itertools.product(SIZES, (False, True)):
+        plain = TraceWish(jobs, rate_per_hour=jobs * HOUR, tenants=50)
+        trace = _mixed(jobs, jobs * HOUR, 0) if shapes else generate(plain, np.random.default_rng(0))
+        machines = _as_many(gpus) if shapes else uniform(gpus, 8)
+        scenario = Scenario(trace, machines, until_s=DECISION_SECONDS)
+        result = simulate(scenario, rules_for("fair", {}, lease=900.0, aligned=args.aligned)).to_dict()
+        document.append({"gpus": machines.total_gpus, "jobs": jobs, "shapes": shapes, **result})
         times = [f"{result[f'decision_{at}_s']:.3f}" for at in ("p50", "p95", "max")]
-        rows.append([f"{gpus:,}", f"{jobs:,}", str(result["looks"]), *times])
-    return ["GPUs", "jobs", "looks", "median s", "p95 s", "longest s"], rows, document
+        kinds = "three, elastic jobs" if shapes else "one"
+        asked = str(result["plans_solved"])
+        rows.append([f"{machines.total_gpus:,}", f"{jobs:,}", kinds, str(result["looks"]), asked, *times])
+    heads = ["GPUs", "jobs", "GPU types", "looks", "solver called", "median s", "p95 s", "longest s"]
+    return heads, rows, document
+
+
+def _as_many(gpus: int) -> Machines:
+    """The cluster of three GPU types, so many times that it has about as many GPUs."""
+    few = read_machines(SHAPES)
+    row = np.tile(np.arange(len(few.gpus)), gpus // few.total_gpus)
+    return replace(few.take(row), names=tuple(f"n{number}" for number in range(len(row))))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
