@@ -43,37 +43,43 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def lengths(facts: Facts) -> Iterator[Finding]:
     """Lengths that do not go together."""
     lease = facts.config.lease
-    fine = True
-    if lease.longest_interval > lease.term / 3:
-        fine = False
+    wrong = list(_misfits(lease, facts.config.slurm.requeue_delay))
+    yield from wrong
+    if not wrong:
+        renewed = "" if lease.align == "aligned" else f", renewed for {lease.terms().shortest:g} s"
+        yield ok(f"lease {lease.term:g} s{renewed}, looked at {_how_often(lease)}, grace {lease.grace:g} s")
+
+
+def _misfits(lease: LeaseSection, requeue_delay: float) -> Iterator[Finding]:
+    term, interval, shortest = lease.term, lease.longest_interval, lease.terms().shortest
+    if interval > term / 3:
         yield warning(
-            f"[lease] interval ({lease.longest_interval:g} s) is more than a third of the term "
-            f"({lease.term:g} s): leases end late",
-            f"set interval to at most {lease.term / 3:g}",
+            f"[lease] interval ({interval:g} s) is more than a third of the term ({term:g} s): leases end late",
+            f"set interval to at most {term / 3:g}",
         )
-    if lease.grace >= lease.term:
-        fine = False
+    if shortest < interval and not lease.follows_changes:
         yield warning(
-            f"[lease] grace ({lease.grace:g} s) is not shorter than the term ({lease.term:g} s): "
+            f"[lease] interval ({interval:g} s) is longer than a renewed lease ({shortest:g} s): "
+            "each lasts until the next look",
+            f"set interval to at most {shortest:g}, or renewal to at least {interval:g}",
+        )
+    if lease.grace >= term:
+        yield warning(
+            f"[lease] grace ({lease.grace:g} s) is not shorter than the term ({term:g} s): "
             "a job may save for longer than it may run",
             "shorten the grace or lengthen the term",
         )
-    if lease.term < facts.config.slurm.requeue_delay:
-        fine = False
+    if term < requeue_delay:
         yield warning(
-            f"[lease] term ({lease.term:g} s) is shorter than Slurm's requeue delay "
-            f"({facts.config.slurm.requeue_delay:g} s): if we die, a job just requeued waits longer than a lease",
+            f"[lease] term ({term:g} s) is shorter than Slurm's requeue delay "
+            f"({requeue_delay:g} s): if we die, a job just requeued waits longer than a lease",
             "lengthen the term, or shorten Slurm's delay (AuthInfo=cred_expire, or requeue_delay from 25.11 on)",
         )
-    if lease.min_runtime > lease.term and lease.align == "aligned":
-        fine = False
+    if lease.min_runtime > term and lease.align == "aligned":
         yield warning(
-            f"[lease] min_runtime ({lease.min_runtime:g} s) exceeds the term ({lease.term:g} s)",
+            f"[lease] min_runtime ({lease.min_runtime:g} s) exceeds the term ({term:g} s)",
             "lengthen the term: a lease ends at the first end of a term after min_runtime",
         )
-    if fine:
-        renewed = "" if lease.align == "aligned" else f", renewed for {lease.terms().shortest:g} s"
-        yield ok(f"lease {lease.term:g} s{renewed}, looked at {_how_often(lease)}, grace {lease.grace:g} s")
 
 
 def _how_often(lease: LeaseSection) -> str:
