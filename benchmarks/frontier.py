@@ -1,7 +1,7 @@
 """Figures of `fair`: what it gives for its price in hours, what its solver is worth, how long a decision takes.
 
 python benchmarks/frontier.py frontier --traces ../shared/traces --gpus 400 --jobs 9000 --svg docs/frontier.svg
-python benchmarks/frontier.py shapes --seeds 0 1 2
+python benchmarks/frontier.py shapes --seeds 0 1 2 3 4 5
 python benchmarks/frontier.py decision
 """
 
@@ -64,7 +64,7 @@ class Point:
         """The row of the table."""
         row = self.row
         return [
-            self.name, f"{row['jct_mean_s'] / 3600:.3f}", f"{row['slowdown_mean']:.3f}",
+            self.name, f"{row['jct_mean_s'] / HOUR:.3f}", f"{row['slowdown_mean']:.3f}",
             f"{row['ltgf_job_loss_fraction']:.2%}", f"{row['short_hours']:.2%}", f"{row['preemptions']}",
         ]  # fmt: skip
 
@@ -124,9 +124,9 @@ def _shapes(args: argparse.Namespace) -> Part:
 
 _COUNT = "{:.0f}".format
 _SHAPE_COLUMNS: Mapping[str, tuple[str, Callable[[float], str]]] = {
-    "jct_mean_s": ("mean JCT h", lambda value: f"{value / 3600:.2f}"),
+    "jct_mean_s": ("mean JCT h", lambda value: f"{value / HOUR:.2f}"),
     "slowdown_mean": ("mean slowdown", "{:.2f}".format),
-    "makespan_s": ("makespan h", lambda value: f"{value / 3600:.1f}"),
+    "makespan_s": ("makespan h", lambda value: f"{value / HOUR:.1f}"),
     "latency_ratio_max": ("max latency ratio", _COUNT),
     "ltgf_job_loss_fraction": ("sharing loss", "{:.1%}".format),
     "cpu_s": ("CPU s", _COUNT),
@@ -175,8 +175,8 @@ def _decision(args: argparse.Namespace) -> Part:
 def _as_many(gpus: int) -> Machines:
     """The cluster of three GPU types, so many times that it has about as many GPUs."""
     few = read_machines(SHAPES)
-    row = np.tile(np.arange(len(few.gpus)), gpus // few.total_gpus)
-    return replace(few.take(row), names=tuple(f"n{number}" for number in range(len(row))))
+    rows = np.tile(np.arange(len(few.gpus)), gpus // few.total_gpus)
+    return replace(few.take(rows), names=tuple(f"n{number}" for number in range(len(rows))))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -189,7 +189,7 @@ _WIDE, _HIGH, _EDGE = 640, 400, 60
 
 def _plot(points: Sequence[Point], gpus: int) -> str:
     """Mean completion time against hours below quota: a line over X, and the other policies as dots."""
-    across = np.array([point.row["jct_mean_s"] / 3600 for point in points])
+    across = np.array([point.row["jct_mean_s"] / HOUR for point in points])
     up = np.array([100.0 * point.row["short_hours"] for point in points])
     x = _EDGE + (across - across.min()) / max(float(np.ptp(across)), 1e-9) * (_WIDE - 2.5 * _EDGE)
     y = _HIGH - _EDGE - (up - up.min()) / max(float(np.ptp(up)), 1e-9) * (_HIGH - 2 * _EDGE)

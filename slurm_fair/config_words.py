@@ -49,8 +49,9 @@ KEYS = {
     "aligned: all end together",
     "lease.renewal": "with rolling leases: how long a renewed lease lasts, at most a term; auto: a quarter of the "
     "term, so that who had a term makes way sooner; term: a term",
-    "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits before "
-    "nodes are set aside for it; term: as long as a lease, never: no nodes are set aside",
+    "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits at most "
+    "before nodes are set aside for it (fair: reserve_part); term: as long as a lease, never: no nodes are set "
+    "aside",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
     "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
@@ -139,10 +140,10 @@ POLICY_KEYS = {
     "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
     "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
     "fair.makespan_part": "part of the backlog that makes a job one of the longest",
-    "fair.patience_part": "a gang that stands first waits for so much of what it has left, and for reserve_after "
-    "at most, until nodes are set aside for it",
     "fair.restart_seconds": "seconds that a stop costs a job",
     "fair.inertia": "part of what a job has left that does not count while it runs",
+    "fair.reserve_part": "a gang that stands first and whose length is known waits for so much of what it has "
+    "left, and for reserve_after at most, until nodes are set aside for it",
     "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "
     "jobs could run on several GPU types or in several sizes; always: also where they could not; "
     "off: the walk alone",

@@ -330,7 +330,8 @@ def _of_policy(view: View, rules: Rules, planner: Planner[View], in_full: bool) 
     """The plan that the policy makes of what it is shown, with what the controller keeps in its memory."""
     plan = with_new(planner.plan(view, rules.plan_limit_seconds), view, rules.policy)
     memory = with_faded(plan.memory, view)
-    plan = plan if memory is plan.memory else replace(plan, memory=memory)
+    if memory is not plan.memory or plan.reserve_after is not None:
+        plan = replace(plan, memory=memory, reserve_after=None)
     return plan.explained() if in_full else plan
 
 

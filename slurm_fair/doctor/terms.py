@@ -43,25 +43,20 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def lengths(facts: Facts) -> Iterator[Finding]:
     """Lengths that do not go together."""
     lease = facts.config.lease
-    wrong = list(_misfits(lease, facts.config.slurm.requeue_delay))
+    wrong = list(_wrong_lengths(lease, facts.config.slurm.requeue_delay))
     yield from wrong
     if not wrong:
         renewed = "" if lease.align == "aligned" else f", renewed for {lease.terms().shortest:g} s"
         yield ok(f"lease {lease.term:g} s{renewed}, looked at {_how_often(lease)}, grace {lease.grace:g} s")
 
 
-def _misfits(lease: LeaseSection, requeue_delay: float) -> Iterator[Finding]:
-    term, interval, shortest = lease.term, lease.longest_interval, lease.terms().shortest
+def _wrong_lengths(lease: LeaseSection, requeue_delay: float) -> Iterator[Finding]:
+    term, interval = lease.term, lease.longest_interval
     if interval > term / 3:
         yield warning(
-            f"[lease] interval ({interval:g} s) is more than a third of the term ({term:g} s): leases end late",
+            f"[lease] interval ({interval:g} s) is more than a third of the term ({term:g} s): "
+            "who comes between two looks may wait for long",
             f"set interval to at most {term / 3:g}",
-        )
-    if shortest < interval and not lease.follows_changes:
-        yield warning(
-            f"[lease] interval ({interval:g} s) is longer than a renewed lease ({shortest:g} s): "
-            "each lasts until the next look",
-            f"set interval to at most {shortest:g}, or renewal to at least {interval:g}",
         )
     if lease.grace >= term:
         yield warning(

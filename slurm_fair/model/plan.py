@@ -55,6 +55,8 @@ class Plan:
     fault: str = ""
     # The ranks alone, where they cost less than the whole explanation.
     ranked: Callable[[], Ints] | None = None
+    # [row] Seconds that a gang waits until nodes are set aside for it; nan = what the site says, which is the most.
+    reserve_after: Floats | None = None
 
     @once
     def explanation(self) -> Explanation:

@@ -28,6 +28,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "score": said.score,
         "reasons": said.reasons,
         "memory": _as_kept(plan.memory),
+        "reserve_after": plan.reserve_after,
     }
 
 
@@ -60,7 +61,12 @@ def plan_of(parts: Any) -> Plan:
     why = Explanation(whole["reason"], whole["rank"], score, reasons)
     places = Placement(whole["row"], whole["node"], whole["gpus"])
     check_lengths(places)
-    return Plan(verdict, places, why, memory)
+    after = parts.get("reserve_after")
+    if after is not None:
+        after = _column(after, "reserve_after", "fiu").astype(np.float64)
+        if len(after) != len(verdict):
+            raise ValueError(f"its reserve_after has {len(after)} entries, its verdict {len(verdict)}")
+    return Plan(verdict, places, why, memory, reserve_after=after)
 
 
 def _column(value: Any, name: str, kinds: str) -> np.ndarray[Any, Any]:

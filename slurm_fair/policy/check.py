@@ -20,6 +20,10 @@ def planned(make: Callable[[View], object], view: View) -> Plan:
     plan = make(view)
     if not isinstance(plan, Plan):
         raise TypeError(f"plan(view) returned {_named(plan)}, not a Plan")
+    after, jobs = plan.reserve_after, len(view.snapshot.jobs)
+    if after is not None and (not isinstance(after, np.ndarray) or after.shape != (jobs,)):
+        shape = getattr(after, "shape", _named(after))
+        raise TypeError(f"the plan's reserve_after has to be one number for each of {jobs} jobs, not {shape}")
     return plan
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Floats
 from slurm_fair.policy.view import View
 
 
@@ -24,15 +23,6 @@ class QuickPolicy(Protocol):
 
     def quick_plan(self, view: View) -> Plan:
         """The plan that stands in where `plan` is late or fails; its memory is not kept."""
-        ...
-
-
-@runtime_checkable
-class PatientPolicy(Protocol):
-    """A policy that says of each job how long it may wait until nodes are set aside for it."""
-
-    def patience(self, view: View) -> Floats:
-        """[job]: seconds that a gang which stands first waits; never more than the site's `reserve_after`."""
         ...
 
 

@@ -6,8 +6,8 @@ of those whose leases end soonest. Until the last of these leases is over, the o
 it, and what is free there goes to nobody else. Then the gang goes first. One reservation stands at a time
 for a GPU type.
 
-No policy knows of this. It is shown a view in which these GPUs are not to be had, and in which the gang has the
-first place when its time has come.
+No policy sees this. It is shown a view in which these GPUs are not to be had, and in which the gang has the
+first place when its time has come. Its plan may only say that some gangs wait for less (`Plan.reserve_after`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.shapes import Shapes
-from slurm_fair.policy.protocol import PatientPolicy, Policy
+from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
@@ -122,7 +122,7 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
         return plan
     granted = set(view.snapshot.jobs.key[plan.granted].tolist())
     kept = [each for each in view.reserved if each.key not in granted and each.due > view.now]
-    new = _first_misfit(plan, view, policy, kept)
+    new = _first_misfit(plan, view, kept)
     if new is not None:
         kept.append(new)
     memory = with_reservations(plan.memory, kept)
@@ -137,9 +137,7 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
     )
 
 
-def _first_misfit(
-    plan: Plan, view: View, policy: Policy, kept: Sequence[ReservedNodes]
-) -> ReservedNodes | None:
+def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
     """A reservation for the first in the order that fits nowhere, if it is a gang that has waited long enough.
 
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
@@ -147,10 +145,10 @@ def _first_misfit(
     jobs, waits = view.snapshot.jobs, view.waiting_rows
     if not view.lapsed.size or not waits.size:
         return None
-    gangs = jobs.gpus[waits] > 1
-    if not any_of(gangs):
-        return None
-    long = gangs & (view.now - jobs.submit[waits] >= _patience(view, policy, waits))
+    after: Floats | float = view.terms.reserve_after
+    if plan.reserve_after is not None:
+        after = np.fmin(plan.reserve_after[waits], after)
+    long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= after)
     still = plan.verdict[waits] == Verdict.WAIT.code
     if not any_of(long & still):  # the ranks cost more than this
         return None
@@ -172,12 +170,6 @@ def _first_misfit(
         return None
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
     return ReservedNodes(key, view.now, site.due, names, site.gpus, site.gpu_type)
-
-
-def _patience(view: View, policy: Policy, rows: Ints) -> Floats | float:
-    """The seconds that gangs wait until nodes are set aside for them; a policy may say fewer than the site."""
-    most = view.terms.reserve_after
-    return np.minimum(policy.patience(view)[rows], most) if isinstance(policy, PatientPolicy) else most
 
 
 def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:

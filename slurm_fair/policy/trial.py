@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Plan, Verdict
-from slurm_fair.model.columns import Ints, ranks
+from slurm_fair.model.columns import Floats, Ints, ranks
 from slurm_fair.model.ids import label
 from slurm_fair.policy.check import objections, planned
 from slurm_fair.policy.orders.walk import ListedTwice
@@ -259,7 +259,14 @@ def _differs(view: View, one: Plan, two: Plan, row_of: Ints | None = None) -> st
     for at in sites:
         if sorted(sites[at]) != sorted(others.get(int(rows[at]), [])):
             return f"job {label(int(keys[at]))} lies on other nodes"
+    mine, other = _reserve_after(one), _reserve_after(two)[rows]
+    for at in ((mine != other) & ~(np.isnan(mine) & np.isnan(other))).nonzero()[0].tolist():
+        return f"job {label(int(keys[at]))} has nodes set aside after {mine[at]:g} and {other[at]:g} s"
     return ""
+
+
+def _reserve_after(plan: Plan) -> Floats:
+    return np.full(len(plan.verdict), np.nan) if plan.reserve_after is None else plan.reserve_after
 
 
 def _word(verdict: Any) -> str:

@@ -77,7 +77,7 @@ def with_looks_at_changes(rules: Rules, least_seconds: float) -> Rules:
 
 
 def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:
-    """The rules under which a gang waits so long until nodes are set aside for it; None = a term, as they are."""
+    """The rules under which a gang waits so long at most until nodes are set aside; None = a term, as they are."""
     return rules if seconds is None else replace(rules, terms=replace(rules.terms, reserve_after=seconds))
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+
 from slurm_fair.model import Plan, Snapshot
 from slurm_fair.policy import (
     YEARS,
     Decided,
-    Floats,
     Ints,
     Order,
     PlacerName,
@@ -21,7 +22,6 @@ from slurm_fair.policy import (
     ordered,
 )
 from slurm_fair.policy.plan_value import PlanValue
-from slurm_fair.policy.remaining import Remaining
 from slurm_fair_plugins.fair.arrivals import Arrivals
 from slurm_fair_plugins.fair.choice import PeriodChoice
 from slurm_fair_plugins.fair.credit import Credit
@@ -58,8 +58,8 @@ class Fair:
     makespan_part: Annotated[float, Within(0, 100, "of the backlog", above=True)] = 0.95
     restart_seconds: Annotated[float, Within(0, YEARS, "what a stop costs a job")] = 20.0
     inertia: Annotated[float, Within(0, 0.99, "less left for who runs")] = 0.2
-    # A gang that stands first has nodes set aside once it has waited for so much of what it has left.
-    patience_part: Annotated[float, Within(0, 1e6, "of what it has left")] = 1.0
+    # A gang that stands first has nodes set aside once it has waited for so much of what it is known to have left.
+    reserve_part: Annotated[float, Within(0, 1e6, "of what it has left")] = 1.0
     # A solver looks for a better plan where the walk's is not proven to be within `solver_gap`. On one GPU type
     # and with jobs of one size each, whole traces are none the better for it: there only if `always`.
     solver: Literal["auto", "always", "off"] = "auto"
@@ -97,17 +97,16 @@ class Fair:
         score = worth.by_row(len(view.waiting), worth.total)
         choice = PeriodChoice(view, worth, self.placement, score, self.solver_gap, self.restart_seconds)
         if not view.anything_to_have and not has_shapes(view.snapshot):
-            return in_words(replace(choice.walked(), memory=memory), worth, self.price_hours)
-        plan, period = choice.best(limit_seconds)
-        return in_words(replace(plan, memory=period.kept(memory)), worth, self.price_hours)
+            plan = choice.walked()
+        else:
+            plan, period = choice.best(limit_seconds)
+            memory = period.kept(memory)
+        waits = worth.by_row(len(view.waiting), np.where(worth.known, self.reserve_part * worth.work, np.nan))
+        return in_words(replace(plan, memory=memory, reserve_after=waits), worth, self.price_hours)
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True where nobody who runs could go on in another shape: all are renewed while nobody waits."""
         return self.solver == "off" or not has_shapes(snapshot)
-
-    def patience(self, view: View) -> Floats:
-        """[job]: seconds that a gang waits until nodes are set aside for it: a short one waits for less."""
-        return self.patience_part * Remaining.of(view, Credit.of(view).longer(view)).seconds
 
     def _contenders(self, view: View) -> Ints:
         """Jobs that wait and whose lease is over; those that could run in a better shape though nobody waits."""

@@ -180,8 +180,8 @@ LEASES = (
     click.option(
         "--reserve-after",
         type=SECONDS_OR_NEVER,
-        help="Rolling leases: how long a gang that stands first and fits nowhere waits until nodes are set aside "
-        "for it; the length of a lease unless given.",
+        help="Rolling leases: how long a gang that stands first and fits nowhere waits at most until nodes are "
+        "set aside for it; the length of a lease unless given.",
     ),
     click.option(
         "--renewal",

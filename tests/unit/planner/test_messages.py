@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -36,6 +37,13 @@ def test_a_plan_comes_out_as_it_went_in() -> None:
     np.testing.assert_array_equal(after.explanation.score, before.explanation.score)
     assert after.explanation.rank.tolist() == before.explanation.rank.tolist()
     assert len(after.places.row) > 0
+    assert after.reserve_after is None
+
+
+def test_what_a_plan_says_of_the_wait_of_gangs_comes_out_as_it_went_in() -> None:
+    says = np.array([1.0, math.nan, math.inf, 0.0])
+    after = plan_of(plan_data(replace(plan(), reserve_after=says))).reserve_after
+    np.testing.assert_array_equal(after, says)
 
 
 def test_its_memory_is_as_a_journal_gives_it_back() -> None:
@@ -56,6 +64,8 @@ def test_its_memory_is_as_a_journal_gives_it_back() -> None:
         ({"reasons": ["a list"]}, "its reasons are no texts"),
         ({"reasons": (1,)}, "its reasons are no texts"),
         ({"memory": []}, "its memory is no mapping"),
+        ({"reserve_after": 60.0}, "its reserve_after is no column of numbers"),
+        ({"reserve_after": np.zeros(3)}, "its reserve_after has 3 entries, its verdict 4"),
         ({"verdict": np.full(4, 99, dtype=np.int8)}, "its verdict holds numbers that mean nothing"),
         ({"verdict": np.full(4, -1, dtype=np.int8)}, "its verdict holds numbers that mean nothing"),
         ({"reason": np.full(4, 99)}, "its reason holds numbers that mean nothing"),

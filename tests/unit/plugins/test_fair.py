@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import Mode
 from slurm_fair.policy import View
 from slurm_fair_plugins.fair import Fair
+from slurm_fair_plugins.fair.credit import CREDIT
 from tests.support.accounts import places, reasons
 from tests.support.builders import job, node
 from tests.support.fair_plays import (
@@ -228,10 +230,20 @@ def test_no_debt_takes_the_claims_of_others_from_them() -> None:
     assert places(seen.snapshot, plain().plan(seen)).keys() == {"20"}
 
 
-def test_a_gang_waits_for_as_long_as_it_runs_until_nodes_are_set_aside_for_it() -> None:
+def test_a_gang_of_known_length_waits_for_as_long_as_it_runs_until_nodes_are_set_aside_for_it() -> None:
     seen = Play(four("a", 1, 2), {"n1": 8}, declared={"1": 30.0}).seen()
-    assert plain().patience(seen).tolist() == [30.0, seen.terms.term / 4]
-    assert plain(patience_part=2.0).patience(seen)[0] == 60.0
+    for plan in (plain().plan(seen), plain(restart_seconds=20.0).quick_plan(seen)):
+        assert plan.reserve_after is not None
+        assert plan.reserve_after == pytest.approx([30.0, math.nan], nan_ok=True)
+    twice = plain(reserve_part=2.0).plan(seen).reserve_after
+    assert twice is not None
+    assert twice[0] == 60.0
+
+
+def test_a_gang_of_a_tenant_that_said_too_little_waits_for_as_much_more() -> None:
+    play = Play(four("a", 1), {"n1": 8}, declared={"1": 30.0})
+    seen = replace(play.seen(), memory={CREDIT: {"a": [[9000.0], [11.0]]}})
+    assert plain().plan(seen).reserve_after == pytest.approx([300.0])
 
 
 @pytest.mark.parametrize(
@@ -244,7 +256,7 @@ def test_a_gang_of_seconds_waits_for_a_renewal_and_not_for_a_term(
     jobs = [arrival(10.0 * place, gpus=2, seconds=9000.0, tenant="ab"[place % 2]) for place in range(8)]
     jobs.append(arrival(1000.0, gpus=16, seconds=20.0, tenant="c"))
     how = Rounds(lease=600.0, aligned=False, reserve_after=600.0)
-    done = simulated(jobs, "fair", gpus=16, gpus_per_node=8, how=how, settings={"patience_part": part})
+    done = simulated(jobs, "fair", gpus=16, gpus_per_node=8, how=how, settings={"reserve_part": part})
     assert least <= done.outcomes.start[8] - done.epoch - 1000.0 <= most
 
 

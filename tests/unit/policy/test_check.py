@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from slurm_fair.model import Explanation, JobState, LeasePhase, Placement, Plan, Sizes, Verdict
 from slurm_fair.policy import View
-from slurm_fair.policy.check import objections, standstill
+from slurm_fair.policy.check import objections, planned, standstill
+from slurm_fair.policy.draft import Draft
 from tests.support.accounts import reasons, verdicts, view
 from tests.support.builders import job, lease, leases, node, snapshot
 
@@ -180,3 +182,13 @@ def test_another_size_lies_evenly_and_on_more_nodes_in_proportion() -> None:
     wide, uneven = [(0, 0, 1), (0, 1, 1)], [(0, 0, 4), (0, 1, 2), (0, 2, 2)]
     assert "more nodes" in objections(plan({0: Verdict.GRANT}, *wide, jobs=1), elastic)
     assert "unevenly" in objections(plan({0: Verdict.GRANT}, *uneven, jobs=1), elastic)
+
+
+@pytest.mark.parametrize(
+    ("after", "what"),
+    [(np.zeros(3), "(3,)"), (np.zeros((2, 1)), "(2, 1)"), (60.0, "a float"), ([1.0, 2.0], "a list")],
+)
+def test_the_wait_of_gangs_is_one_number_for_each_job(after: Any, what: str) -> None:
+    jobs = view(snapshot(jobs=[job(1), job(2)]))
+    with pytest.raises(TypeError, match=re.escape(f"one number for each of 2 jobs, not {what}")):
+        planned(lambda seen: replace(Draft(seen).unchanged(), reserve_after=after), jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +11,11 @@ import pytest
 from slurm_fair.model import Blocked, JobState, Leases, Plan, Snapshot, TickRecord, Verdict
 from slurm_fair.model.ids import label, parse_label
 from slurm_fair.model.reservation import reservations
-from slurm_fair.policy import Floats, View
+from slurm_fair.policy import View
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.registry import load
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.reconcile import apply_plan
-from slurm_fair_plugins.astraea import Astraea
 from tests.support.accounts import Account, places, reasons, verdicts, view
 from tests.support.builders import JobSpec, job, lease, leases, snapshot
 from tests.support.simulated import Rounds, arrival, simulated
@@ -95,32 +94,23 @@ def test_no_node_is_set_aside_when(gang: JobSpec, after: float, policy: object) 
     assert reservations(with_new(ASTRAEA.plan(now), now, policy).memory) == ()  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Hasty(Astraea):
-    """Astraea, but its gangs wait for so many seconds at most."""
+SOONER = {
+    "as long as its policy says": (60.0, TERM, 60.0, True),
+    "not so long": (59.0, TERM, 60.0, False),
+    "the site says less": (60.0, 60.0, TERM, True),
+    "its policy says nothing of it": (TERM, TERM, math.nan, True),
+    "nor does the site let it wait for less": (TERM - 1.0, TERM, math.nan, False),
+    "the site sets no nodes aside": (60.0, math.inf, 0.0, False),
+}
 
-    seconds: float = 0.0
 
-    def patience(self, view: View) -> Floats:
-        return np.full(len(view.waiting), self.seconds)
-
-
-@pytest.mark.parametrize(
-    ("waited", "after", "seconds", "set_aside"),
-    [
-        (60.0, TERM, 60.0, True),
-        (59.0, TERM, 60.0, False),
-        (60.0, 60.0, TERM, True),
-        (60.0, math.inf, 0.0, False),
-    ],
-    ids=["as long as its policy says", "not so long", "the site says less", "the site sets no nodes aside"],
-)
-def test_a_policy_may_say_that_a_gang_waits_for_less(
-    waited: float, after: float, seconds: float, set_aside: bool
+@pytest.mark.parametrize(("waited", "after", "says", "reserved"), SOONER.values(), ids=SOONER)
+def test_a_plan_may_say_that_a_gang_waits_for_less(
+    waited: float, after: float, says: float, reserved: bool
 ) -> None:
     now = shown(seen(*RUNS, replace(GANG, submit=NOW - waited)), held(*ENDS), after)
-    policy = Hasty(seconds=seconds)
-    assert bool(reservations(with_new(policy.plan(now), now, policy).memory)) == set_aside
+    plan = replace(ASTRAEA.plan(now), reserve_after=np.full(len(now.waiting), says))
+    assert bool(reservations(with_new(plan, now, ASTRAEA).memory)) == reserved
 
 
 def test_nothing_is_set_aside_where_leases_end_together() -> None:
