@@ -55,7 +55,7 @@ class Plan:
     fault: str = ""
     # The ranks alone, where they cost less than the whole explanation.
     ranked: Callable[[], Ints] | None = None
-    # [row] Seconds that a gang waits till nodes are set aside for it; nan, or beyond what the site says: as it says.
+    # [row] Seconds that a gang waits at most until nodes are set aside for it; nan = as long as the site says.
     reserve_after: Floats | None = None
 
     @once
