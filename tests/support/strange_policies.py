@@ -87,6 +87,30 @@ class Dice:
 
 
 @dataclass(frozen=True)
+class WaitsByDice:
+    """Lets each gang wait for as long as dice of its own say."""
+
+    def plan(self, view: View) -> Plan:
+        return replace(Plain().plan(view), reserve_after=_DICE[0].random(len(view.waiting)))
+
+
+@dataclass(frozen=True)
+class WaitsByRow:
+    """Lets the gang in the first row wait for longer."""
+
+    def plan(self, view: View) -> Plan:
+        return replace(Plain().plan(view), reserve_after=np.arange(len(view.waiting), 0.0, -1.0))
+
+
+@dataclass(frozen=True)
+class WaitsForOne:
+    """Says one number for all gangs."""
+
+    def plan(self, view: View) -> Plan:
+        return replace(Plain().plan(view), reserve_after=np.array(60.0))
+
+
+@dataclass(frozen=True)
 class Counts:
     """Remembers in itself how often it was asked."""
 
