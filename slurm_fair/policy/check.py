@@ -20,11 +20,19 @@ def planned(make: Callable[[View], object], view: View) -> Plan:
     plan = make(view)
     if not isinstance(plan, Plan):
         raise TypeError(f"plan(view) returned {_named(plan)}, not a Plan")
-    after, jobs = plan.reserve_after, len(view.snapshot.jobs)
-    if after is not None and (not isinstance(after, np.ndarray) or after.shape != (jobs,)):
-        shape = getattr(after, "shape", _named(after))
-        raise TypeError(f"the plan's reserve_after has to be one number for each of {jobs} jobs, not {shape}")
+    if plan.reserve_after is not None:
+        _refuse_strange(plan.reserve_after, len(view.snapshot.jobs))
     return plan
+
+
+def _refuse_strange(reserve_after: object, jobs: int) -> None:
+    """TypeError for what is no column of numbers."""
+    found = _named(reserve_after)
+    if isinstance(reserve_after, np.ndarray):
+        if reserve_after.shape == (jobs,) and reserve_after.dtype.kind in "fiu":
+            return
+        found = f"{reserve_after.dtype} of shape {reserve_after.shape}"
+    raise TypeError(f"the plan's reserve_after has to be one number for each of {jobs} jobs, not {found}")
 
 
 def _named(thing: object) -> str:

@@ -113,16 +113,6 @@ class Says:
         return Plan(said, places, Explanation(nothing, nothing, np.zeros(rows), ("so",)), self.memory)
 
 
-@dataclass(frozen=True)
-class LetsGangsWait:
-    """Astraea, which also says for how long gangs wait until nodes are set aside for them."""
-
-    seconds: Any
-
-    def plan(self, view: View) -> Plan:
-        return replace(Astraea().plan(view), reserve_after=self.seconds)
-
-
 class Answers:
     """A policy that returns no plan at all."""
 
@@ -144,7 +134,6 @@ class Explains:
         (Raises(), "the policy raised: "),
         (Answers(), "the policy raised: "),
         (Explains(), "the policy raised: "),
-        (LetsGangsWait(np.zeros(3)), "has to be one number for each of 2 jobs, not (3,)"),
         (Says(Verdict.GRANT), "it grants a job that cannot start now"),
         (Says(Verdict.REVOKE), "it ends or renews a lease that is not over"),
     ],
@@ -152,7 +141,6 @@ class Explains:
         "it raises",
         "it returns nothing",
         "it cannot say why",
-        "it lets too many gangs wait",
         "it grants who runs",
         "it stops who may run",
     ],
@@ -188,12 +176,6 @@ def test_a_plan_in_time_is() -> None:
     bench.policy = Late(bench.clock, 4.0)
     bench.see(gated(1))
     assert bench.acts() == ["open 1"]
-
-
-def test_a_tick_does_not_keep_for_how_long_gangs_were_to_wait() -> None:
-    done = TickBench(LetsGangsWait(np.zeros(1))).see(gated(1))
-    assert done.record is not None
-    assert (done.record.plan.note, done.record.plan.reserve_after) == ("", None)
 
 
 def test_what_a_policy_remembers_comes_back_to_it_unless_its_plan_was_refused() -> None:

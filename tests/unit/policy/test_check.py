@@ -186,7 +186,13 @@ def test_another_size_lies_evenly_and_on_more_nodes_in_proportion() -> None:
 
 @pytest.mark.parametrize(
     ("after", "what"),
-    [(np.zeros(3), "(3,)"), (np.zeros((2, 1)), "(2, 1)"), (60.0, "a float"), ([1.0, 2.0], "a list")],
+    [
+        (np.zeros(3), "float64 of shape (3,)"),
+        (np.zeros((2, 1)), "float64 of shape (2, 1)"),
+        (np.array(["1", "2"]), "<U1 of shape (2,)"),
+        (60.0, "a float"),
+        ([1.0, 2.0], "a list"),
+    ],
 )
 def test_the_wait_of_gangs_is_one_number_for_each_job(after: Any, what: str) -> None:
     jobs = view(snapshot(jobs=[job(1), job(2)]))
