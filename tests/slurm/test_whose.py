@@ -286,7 +286,8 @@ def test_a_job_whose_restart_slurm_forgot_is_the_same_and_its_node_list_ours(beg
 
 
 def test_of_an_array_of_one_task_with_a_limit_all_that_is_ours_is_taken_back(begin: Adapter) -> None:
-    blocker = begin.slurm.sbatch_running("-w", "n1", "--exclusive")
+    # Freed, it would start on any node that has room.
+    blockers = [begin.slurm.sbatch_running("-w", node, "--exclusive") for node in ("n1", "n2", "n3")]
     job = f"{begin.submit('--array=3%2', user='games')}_3"
     begin.done(Verb.CLOSE, job)
     liberate(begin.commands, begin.cluster.marks.all(), time.time)
@@ -295,4 +296,4 @@ def test_of_an_array_of_one_task_with_a_limit_all_that_is_ours_is_taken_back(beg
     begin.done(Verb.OPEN, job, "n1")
     liberate(begin.commands, begin.cluster.marks.all(), time.time)
     assert begin.slurm.look(job).pinned == ""
-    begin.slurm.do("scancel", blocker, job)
+    begin.slurm.do("scancel", *blockers, job)
