@@ -21,11 +21,11 @@ def planned(make: Callable[[View], object], view: View) -> Plan:
     if not isinstance(plan, Plan):
         raise TypeError(f"plan(view) returned {_named(plan)}, not a Plan")
     if plan.reserve_after is not None:
-        _refuse_strange(plan.reserve_after, len(view.snapshot.jobs))
+        _check_reserve_after(plan.reserve_after, len(view.snapshot.jobs))
     return plan
 
 
-def _refuse_strange(reserve_after: object, jobs: int) -> None:
+def _check_reserve_after(reserve_after: object, jobs: int) -> None:
     """TypeError for what is no column of numbers."""
     found = _named(reserve_after)
     if isinstance(reserve_after, np.ndarray):

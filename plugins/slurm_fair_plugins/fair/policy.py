@@ -101,8 +101,9 @@ class Fair:
         else:
             plan, period = choice.best(limit_seconds)
             memory = period.kept(memory)
-        waits = worth.by_row(len(view.waiting), np.where(worth.known, self.reserve_part * worth.work, np.nan))
-        return in_words(replace(plan, memory=memory, reserve_after=waits), worth, self.price_hours)
+        known = np.where(worth.known, self.reserve_part * worth.run_left, np.nan)
+        reserve_after = worth.by_row(len(view.waiting), known)
+        return in_words(replace(plan, memory=memory, reserve_after=reserve_after), worth, self.price_hours)
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True where nobody who runs could go on in another shape: all are renewed while nobody waits."""

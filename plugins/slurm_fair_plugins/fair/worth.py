@@ -89,7 +89,7 @@ class Worth:
     total: Floats
     term: Codes  # Term
     left: Floats  # seconds, with what a restart costs
-    work: Floats  # seconds, whether it is stopped or not
+    run_left: Floats  # seconds that it has left to run, without that
     at_best: Floats  # seconds in the fastest of its ways
     known: Bools  # whether anybody said so
     slack: Floats  # seconds until it has to start to end in time; inf = it has no claim
@@ -103,8 +103,9 @@ class Worth:
     def of(cls, view: View, rows: Ints, crowd: int, aims: Objective, longer: Floats | None = None) -> Self:
         """The worth of these jobs; `crowd` is how many jobs share the cluster."""
         remaining = Remaining.of(view, longer)
-        work = remaining.seconds[rows]
-        left = np.where(view.expired[rows], work * (1.0 - aims.inertia), work + aims.restart_seconds)
+        run_left = remaining.seconds[rows]
+        goes_on, stopped = run_left * (1.0 - aims.inertia), run_left + aims.restart_seconds
+        left = np.where(view.expired[rows], goes_on, stopped)
         slack = _slack(view, rows, remaining, crowd, aims)
         at_best = _at_best(view, remaining)
         backlog, at_best = _backlog(view, remaining, at_best), at_best[rows]
@@ -134,7 +135,9 @@ class Worth:
         )
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
         term = term.astype(np.int8)
-        return cls(rows, total, term, left, work, at_best, known, slack, backlog, ahead, quota, repaid, debt)
+        return cls(
+            rows, total, term, left, run_left, at_best, known, slack, backlog, ahead, quota, repaid, debt
+        )
 
     def order(self, view: View) -> Ints:
         """Rows, what is worth most first; between equals the one submitted first."""

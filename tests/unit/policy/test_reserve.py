@@ -98,8 +98,8 @@ SOONER = {
     "as long as its policy says": (60.0, TERM, 60.0, True),
     "not so long": (59.0, TERM, 60.0, False),
     "the site says less": (60.0, 60.0, TERM, True),
-    "its policy says nothing of it": (TERM, TERM, math.nan, True),
-    "nor does the site let it wait for less": (TERM - 1.0, TERM, math.nan, False),
+    "its policy says nothing, and a term is over": (TERM, TERM, math.nan, True),
+    "its policy says nothing, and a term is not over": (TERM - 1.0, TERM, math.nan, False),
     "the site sets no nodes aside": (60.0, math.inf, 0.0, False),
 }
 
