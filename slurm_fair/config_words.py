@@ -133,6 +133,8 @@ POLICY_KEYS = {
     "fair.debt_hours": "hours of its quota that a tenant may lack: from there on its jobs within quota go first",
     "fair.repay_leases": "leases within which a tenant gets back what it lacks: its quota grows by so much; "
     "0: a quota never grows",
+    "fair.unknown_beyond": "what a job of unknown length ran counts so many times as what it has left, where its "
+    "tenant is beyond its quota",
     "fair.claim_weight": "worth per GPU-hour of ending by the fair finish time; 0: none",
     "fair.claim_stretch": "part of the time in an equal share after which a job is due",
     "fair.claim_margin_seconds": "seconds before a job must start to end in time, from which on it goes first",

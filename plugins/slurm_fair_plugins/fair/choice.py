@@ -32,7 +32,7 @@ from slurm_fair_plugins.fair.period import Stock, bound_of, value_of
 from slurm_fair_plugins.fair.words import WORDS
 from slurm_fair_plugins.fair.worth import Worth
 
-_EFFORT = Effort(nodes=200, iterations=50_000, gap=0.005)
+_EFFORT = Effort(nodes=200, iterations=50_000, gap=0.005, direct=True)
 _BETTER = 1e-6  # of the value: what the solver must gain to be followed
 
 

@@ -41,13 +41,17 @@ class Fair:
     """
 
     score_is: ClassVar[Order] = Order("what a GPU-hour is worth to it", highest_first=True)
-    unknown_run_time: ClassVar[str] = "count as having left what they have run so far"
+    unknown_run_time: ClassVar[str] = (
+        "count as having left what they have run so far, and twice that beyond their tenant's quota"
+    )
 
     price_hours: Annotated[float, Within(0, 1e6, "0 = quotas before all else")] = 1.0
     # Beyond it the price of a tenant's quota grows: no flood of short jobs keeps another from it for ever.
     debt_hours: Annotated[float, Within(0, YEARS, "of its quota that it lacks")] = 4.0
     # Its quota grows by what a tenant lacks, so that it has that back after so many leases.
     repay_leases: Annotated[float, Within(0, 1e6, "0 = a quota never grows")] = 1.0
+    # Beyond its tenant's quota a job of unknown length counts as having so many times what it ran left.
+    unknown_beyond: Annotated[float, Within(1, 1e6, "of what it ran")] = 2.0
     claim_weight: Annotated[float, Within(0, 1e9, "per GPU-hour; 0 = no claims")] = 10_000.0
     claim_stretch: Annotated[float, Within(0, 100, "of the time in an equal share", above=True)] = 0.97
     claim_margin_seconds: Annotated[float, Within(0, YEARS)] = 1200.0
@@ -121,6 +125,7 @@ class Fair:
             self.price_hours,
             self.debt_hours,
             self.repay_leases,
+            self.unknown_beyond,
             self.claim_weight,
             self.claim_stretch,
             self.claim_margin_seconds,

@@ -66,7 +66,7 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
         return (
             f"it is nearly done, with {left} left"
             if worth.known.item(at)
-            else f"it is new, and ran {left} at most"
+            else f"it is new, and ran {_span(worth.run_left.item(at))} at most"
         )
     repaid = worth.repaid.item(at)
     more = f" and {_gpus(repaid)} that pay back what it lacks" if repaid >= _SOME_GPUS else ""
@@ -76,7 +76,8 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
     if term is Term.DEBT:
         return f"its tenant lacks {_span(HOUR * worth.debt.item(at))} of its quota ({of_quota} go before it)"
     beyond = f"its tenant is beyond its quota ({of_quota} go before it)"
-    return f"{beyond}, and the {left} that it has left are above the price of {price_hours:g} h"
+    counts = "that it has left are" if worth.known.item(at) else "that it counts as having left are"
+    return f"{beyond}, and the {left} {counts} above the price of {price_hours:g} h"
 
 
 def _gpus(count: float) -> str:

@@ -53,6 +53,7 @@ class Objective:
     price_hours: float
     debt_hours: float
     repay_leases: float
+    unknown_beyond: float
     claim: float
     stretch: float
     margin_seconds: float
@@ -88,7 +89,7 @@ class Worth:
     rows: Ints
     total: Floats
     term: Codes  # Term
-    left: Floats  # seconds, with what a restart costs
+    left: Floats  # seconds that it counts as having left, with what a restart costs
     run_left: Floats  # seconds that it has left to run, without that
     at_best: Floats  # seconds in the fastest of its ways
     known: Bools  # whether anybody said so
@@ -121,6 +122,8 @@ class Worth:
         quota, debt = view.tenant_quota[tenant], _debt_hours(view)[tenant]
         repaid = quota * aims.growth(debt, view.terms.term)
         in_quota = ahead < quota + repaid - _SLIVER
+        left = np.where(known | in_quota, left, aims.unknown_beyond * left)
+        short = HOUR / left
         nearly = short >= aims.price
         claim, guard = (np.where(in_quota, each, 0.0) for each in (claim, guard))
         if any_of(debt > aims.debt_hours):

@@ -167,6 +167,26 @@ def test_of_unknown_run_times_what_ran_least_goes_first_and_nobody_has_a_claim()
     assert play.play(policy, 4) == [{"1"}, {"2"}, {"1"}, {"2"}]
 
 
+@pytest.mark.parametrize(
+    ("tenant", "ran", "times", "first"),
+    [
+        ("a", 0.4, 2.0, "2"),
+        ("a", 0.6, 2.0, "3"),
+        ("a", 0.6, 1.0, "2"),
+        ("a", 1.1, 1.0, "3"),
+        ("c", 0.6, 9.0, "2"),
+    ],
+)
+def test_what_a_job_of_unknown_length_ran_counts_twice_beyond_its_tenants_quota(
+    tenant: str, ran: float, times: float, first: str
+) -> None:
+    """X is one hour; job 1 fills the quota of tenant a, and job 3 of tenant b takes 18 hours."""
+    jobs = [*four("a", 1), *four(tenant, 2), *four("b", 3)]
+    declared = {"1": 0.1 * HOUR, "3": 18 * HOUR}
+    play = Play(jobs, {"n1": 8}, declared=declared, ran={"2": ran * HOUR}, waited={"2": 0.0})
+    assert play.round(plain(unknown_beyond=times)) == {"1", first}
+
+
 @pytest.mark.parametrize(("hours", "served"), [(0.0, "2"), (4.01, "2"), (4.03, "3"), (1e6, "3")])
 def test_short_jobs_go_first_until_the_other_tenant_lacks_too_much_of_its_quota(
     hours: float, served: str

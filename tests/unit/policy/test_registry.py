@@ -131,6 +131,7 @@ def test_a_setting_that_a_tick_does_not_name_is_as_it_was_before_its_default_cha
     assert load_recorded("srtf", {}) == load("srtf", {})
 
 
-def test_a_tick_of_before_lets_no_gang_wait_for_less_than_the_site_says() -> None:
-    assert load_recorded("fair", {}) == load("fair", {"repay_leases": 0, "reserve_part": 1e6})
-    assert load_recorded("fair", {"reserve_part": 2}) == load("fair", {"repay_leases": 0, "reserve_part": 2})
+def test_a_tick_of_before_is_planned_without_the_settings_that_fair_had_not() -> None:
+    before = {"repay_leases": 0, "reserve_part": 1e6, "unknown_beyond": 1}
+    assert load_recorded("fair", {}) == load("fair", before)
+    assert load_recorded("fair", {"reserve_part": 2}) == load("fair", before | {"reserve_part": 2})

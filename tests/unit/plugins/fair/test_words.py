@@ -71,3 +71,17 @@ def test_a_claim_is_told_with_the_time_that_is_left_for_it() -> None:
     seen = Play(CROWD, {"n1": 8}, declared=CROWD_DECLARED, now=900.0 + 3 * HOUR).seen()
     plan = Fair(claim_stretch=1.0, makespan_weight=0.0).plan(seen)
     assert reasons(seen.snapshot, plan)["1"] == "it is 15 min late for its fair finish time"
+
+
+@pytest.mark.parametrize(
+    ("ran", "text"),
+    [
+        (0.25, "it is new, and ran 15 min at most"),
+        (9.0, "the 18 h that it counts as having left are above the price of 1 h"),
+    ],
+)
+def test_of_a_job_of_unknown_length_beyond_quota_it_is_said_as_what_it_counts(ran: float, text: str) -> None:
+    declared = {"1": 0.1 * HOUR, "3": 18 * HOUR}
+    play = Play([*four("a", 1, 2), *four("b", 3)], {"n1": 8}, declared=declared, ran={"2": ran * HOUR})
+    seen = play.seen()
+    assert reasons(seen.snapshot, plain().plan(seen))["2"].endswith(text)
