@@ -11,7 +11,7 @@ from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.metrics.efficiency import mean_fragments
 from slurm_fair.ledger.outcomes.event_columns import Heard
-from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
+from slurm_fair.model import Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
@@ -31,6 +31,21 @@ def _failure(tick: TickRecord, second: float) -> str:
     what = more[-1].strip() if more else rest or first
     who = f"policy {tick.policy}" if plan.note else "the profiler"
     return f"{place if colon else ''}{colon}{who} failed at second {second:g} of the trace: {what}"
+
+
+def has_the_last_word(tick: TickRecord, standing: Standing) -> bool:
+    """Whether what a plan leaves idle stays so: it may grant, and no job is about to give its GPUs back."""
+    return tick.terms.grants_at(tick.time) and not any_of(standing.leases.revoking)
+
+
+def left_idle(tick: TickRecord, standing: Standing) -> int:
+    """GPUs that nobody has or is promised after a plan."""
+    snapshot, leases = tick.snapshot, standing.leases
+    has = np.zeros(len(snapshot.jobs) + 1, dtype=bool)  # a lease whose job is not listed goes to the end
+    has[find(snapshot.jobs.key, leases.key[~leases.promised])] = True
+    held = snapshot.held
+    taken = int(held.gpus[has[held.row]].sum() + leases.promises.gpus.sum())
+    return max(snapshot.total_gpus - taken, 0)
 
 
 class Log:
@@ -56,8 +71,8 @@ class Log:
             self._refuse_memory(tick)
         for event in tick.events:
             self.heard.take(event)
-        if tick.terms.grants_at(tick.time):
-            self._note_idle(tick.plan, tick.snapshot, standing.leases)
+        if any_of(tick.plan.verdict == Verdict.WAIT.code) and has_the_last_word(tick, standing):
+            self._idle[left_idle(tick, standing)] += 1
         if self._listen is not None:
             self._listen(tick, standing)
 
@@ -72,16 +87,6 @@ class Log:
             raise SlurmFairError(
                 f"policy {tick.policy} failed at second {second:g} of the trace: its plan's memory: {problem}"
             ) from None
-
-    def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
-        """GPUs that a plan left idle; while jobs change hands the plan that counts is still to come."""
-        if any_of(plan.verdict == Verdict.WAIT.code) and not any_of(leases.revoking):
-            # A lease whose job is not listed goes to the end.
-            has = np.zeros(len(snapshot.jobs) + 1, dtype=bool)
-            has[find(snapshot.jobs.key, leases.key[~leases.promised])] = True
-            held = snapshot.held
-            taken = int(held.gpus[has[held.row]].sum() + leases.promises.gpus.sum())
-            self._idle[max(snapshot.total_gpus - taken, 0)] += 1
 
     def batches(self) -> LedgerBatches | None:
         """The ledger that folds many looks at a time; None where whoever listens wants events of jobs."""
