@@ -23,17 +23,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 from benchmarks import arguments
-from slurm_fair.config import Config, from_tree
+from slurm_fair.config.tree import Config, from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.lab.spec import SCHEDULER
+from slurm_fair.looks.pace import gates_left, look_seconds, next_look
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import JobState, Result, Standing, Verb
-from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.policy.registry import load
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import open_journal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
-from slurm_fair.wall_clock import WallClock
 
 NODES, GPUS = 8, 8
 ARRAYS = (50, 120, 200)

@@ -16,11 +16,11 @@ import numpy as np
 from benchmarks.fidelity_compare import Numbers
 from benchmarks.fidelity_stage import Way
 from benchmarks.fidelity_trace import WEIGHTS, PlannedJob
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model import EventKind
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs
 from slurm_fair.sim.scenario import Step
-from slurm_fair.state_folder import Places
 from slurm_fair.store import open_reader
 
 HOUR = 3600.0

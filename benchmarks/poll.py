@@ -20,12 +20,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 from benchmarks import arguments
-from slurm_fair.config import from_tree
-from slurm_fair.daemon import Daemon
+from slurm_fair.config.tree import from_tree
+from slurm_fair.daemon.loop import Daemon
+from slurm_fair.host.state_folder import Places
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.state_folder import Places
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.store import open_journal
-from slurm_fair.wall_clock import WallClock
 
 PARTS = ("observe", "advance", "plan", "act")
 SCRIPT = "#!/bin/sh\nexec sleep 3600\n"

@@ -53,7 +53,7 @@ class RoundEnds:
         self.idle: dict[int, int] = {}
 
     def take(self, tick: TickRecord, standing: Standing) -> None:
-        """What this plan left, in place of those before it in its round."""
+        """The plan counts in place of those before it in its round."""
         if has_the_last_word(tick, standing):
             waits = bool((tick.plan.verdict == Verdict.WAIT.code).any())
             self.idle[int(tick.time // ROUND_SECONDS)] = left_idle(tick, standing) if waits else 0

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 
-from slurm_fair.config import Config
-from slurm_fair.daemon_log import Trouble
+from slurm_fair.config.tree import Config
+from slurm_fair.daemon.log import Trouble
+from slurm_fair.daemon.parts import commands_of, heartbeat_limit
 from slurm_fair.errors import StoreBusy, StoreError
+from slurm_fair.host.state_folder import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.model import Gate
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
-from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.ports import Clock
 from slurm_fair.slurm.fail_open import Liberated, liberate, pins_left
 from slurm_fair.slurm.notice import withdraw
-from slurm_fair.state_folder import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slurm_fair.cli.outlet import readers_may_leave
-from slurm_fair.config import DEFAULT_PATH, Config, load_config
+from slurm_fair.config.tree import DEFAULT_PATH, Config, load_config
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
-from slurm_fair.state_folder import Places
+from slurm_fair.host.state_folder import Places
 from slurm_fair.suggest import did_you_mean
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ import click
 from slurm_fair import deadman as watching
 from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
+from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.host.state_folder import Pause, last_beat, leave_pause
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model.counted import counted
-from slurm_fair.parts import commands_of
 from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.notice import withdraw
-from slurm_fair.state_folder import Pause, last_beat, leave_pause
 from slurm_fair.store import fence, is_owned, open_reader
-from slurm_fair.wall_clock import WallClock
 
 _FREE_TRIES = 15
 _MOST_WORDS = 500

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from slurm_fair.board import Board
-from slurm_fair.board_row import Row, has_verdict, is_starting, is_waiting, may_be_planned, word
+from slurm_fair.board.board import Board
+from slurm_fair.board.recent import finished_row
+from slurm_fair.board.row import Row, has_verdict, is_starting, is_waiting, may_be_planned, word
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
 from slurm_fair.cli.progress import said_of_progress
@@ -20,7 +21,6 @@ from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
 from slurm_fair.model import Blocked, Event, EventKind, Verdict, label, parse_label
 from slurm_fair.model.counted import counted
-from slurm_fair.recent import finished_row
 
 _AHEAD = 5
 

@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 import slurm_fair_templates as templates
-from slurm_fair.bell import ring
 from slurm_fair.cli.base import open_site
 from slurm_fair.cli.durations import WHOLE_SECONDS
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
+from slurm_fair.looks.bell import ring
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"

@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 
-from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load_config
+from slurm_fair.cli.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
+from slurm_fair.config.tree import CHOICES, DEFAULT_PATH, Config, load_config
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
+from slurm_fair.host.state_folder import write_kept
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
 from slurm_fair.slurm.reading.nodes import read_nodes
-from slurm_fair.state_folder import write_kept
 
 _LOOK_SECONDS = 5.0
 _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # systemd's

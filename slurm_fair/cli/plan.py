@@ -9,21 +9,21 @@ from dataclasses import replace
 
 import click
 
-from slurm_fair.board import draw
-from slurm_fair.board_row import has_verdict
+from slurm_fair.board.board import draw
+from slurm_fair.board.row import has_verdict
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.status import JSON, PARSABLE, two_digits
 from slurm_fair.cli.table import TextColumn, clean, print_table
+from slurm_fair.daemon.parts import commands_of, planner_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import Blind, Standing, TickRecord, Verdict, label, labels
-from slurm_fair.parts import commands_of, planner_of, rules_of
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.tick import decide, owed_answers, prepare, reconcile
-from slurm_fair.wall_clock import WallClock
 
 _WITHOUT_PAST = (
     "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from slurm_fair.board_row import Row
+from slurm_fair.board.row import Row
 from slurm_fair.cli.table import clean, duration
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from slurm_fair.board import Board
-from slurm_fair.board_row import is_starting, is_waiting
+from slurm_fair.board.board import Board
+from slurm_fair.board.row import is_starting, is_waiting
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
@@ -24,8 +24,8 @@ from slurm_fair.cli.status import (
     two_digits,
 )
 from slurm_fair.cli.table import TextColumn, clean, instant, print_table
+from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.parts import commands_of
 from slurm_fair_accounting.source.known_names import refuse_name
 
 _FINISHED = 5

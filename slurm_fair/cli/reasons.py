@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
 
-from slurm_fair.board import Board
-from slurm_fair.board_row import Row, has_lease, has_verdict, is_in, is_starting, is_waiting, may_be_planned
+from slurm_fair.board.board import Board
+from slurm_fair.board.row import Row, has_lease, has_verdict, is_in, is_starting, is_waiting, may_be_planned
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked, JobState, LeasePhase, Verdict
 from slurm_fair.model.counted import counted

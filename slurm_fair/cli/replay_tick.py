@@ -12,12 +12,12 @@ from slurm_fair.cli.table import clean
 from slurm_fair.dry_run import without_effect
 from slurm_fair.errors import ConfigError, InputError, NotHere, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.registry import load_recorded
 from slurm_fair.store import Reader
 from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
-from slurm_fair.wall_clock import WallClock
 
 
 @click.command("replay-tick")

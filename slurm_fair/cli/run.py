@@ -13,19 +13,19 @@ from pathlib import Path
 import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
-from slurm_fair.config import Config, load_config
-from slurm_fair.daemon import Daemon
+from slurm_fair.config.tree import Config, load_config
+from slurm_fair.daemon.loop import Daemon
+from slurm_fair.daemon.parts import rules_of
 from slurm_fair.doctor.facts import names_known
 from slurm_fair.doctor.terms import unknown_names
-from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
+from slurm_fair.host.ending import SignalWishes, heed_signals
+from slurm_fair.host.own_python import FOLDER, our_environment, our_program
+from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import label
 from slurm_fair.output import open_to_append
-from slurm_fair.own_python import FOLDER, our_environment, our_program
-from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import SqliteJournal, open_journal
-from slurm_fair.wall_clock import WallClock
 
 _START_SECONDS = 60.0  # that a start waits for a journal that is busy; the service manager starts it again
 log = logging.getLogger("slurm_fair")

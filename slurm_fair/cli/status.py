@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slurm_fair import estimates, plan_tally, recent
-from slurm_fair.board import Board, draw, read_board
-from slurm_fair.board_row import is_waiting, word
+from slurm_fair.board import estimates, recent
+from slurm_fair.board.board import Board, draw, read_board
+from slurm_fair.board.estimates import Estimates
+from slurm_fair.board.row import is_waiting, word
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, State, health_of, say_age
 from slurm_fair.cli.table import TextColumn, clean, duration, instant, print_table
+from slurm_fair.daemon import plan_tally
+from slurm_fair.daemon.plan_tally import PlanTally
 from slurm_fair.errors import NotHere, SlurmFairError, StoreError
-from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import forecast
 from slurm_fair.model import EventKind, JobState, TickRecord
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
-from slurm_fair.plan_tally import PlanTally
 from slurm_fair.policy.registry import load_recorded
 from slurm_fair.tick import Rules
 

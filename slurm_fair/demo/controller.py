@@ -12,8 +12,8 @@ from pathlib import Path
 
 from slurm_fair.demo.scenario import POLICY, DemoScenario
 from slurm_fair.errors import LabError
-from slurm_fair.own_python import FOLDER, our_environment, our_program
-from slurm_fair.state_folder import Places, last_beat
+from slurm_fair.host.own_python import FOLDER, our_environment, our_program
+from slurm_fair.host.state_folder import Places, last_beat
 
 _FIRST_BEAT_SECONDS = 30.0
 _END_SECONDS = 20.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from slurm_fair.board import Board
+from slurm_fair.board.board import Board
 from slurm_fair.demo.scenario import DemoJob
 
 

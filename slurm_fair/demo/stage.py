@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import slurm_fair_templates as templates
-from slurm_fair.board import Board, read_board
+from slurm_fair.board.board import Board, read_board
 from slurm_fair.demo.controller import Controller, demo_configuration
 from slurm_fair.demo.live import Watch
 from slurm_fair.demo.picture import Phase, Picture, Seen

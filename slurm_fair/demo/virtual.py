@@ -15,9 +15,11 @@ from typing import Any
 
 from rich.console import Console
 
-from slurm_fair.board import Board, draw
-from slurm_fair.config import Config, from_tree
-from slurm_fair.daemon import Daemon
+from slurm_fair.board.board import Board, draw
+from slurm_fair.board.publish import Publisher
+from slurm_fair.config.tree import Config, from_tree
+from slurm_fair.daemon.loop import Daemon
+from slurm_fair.daemon.parts import rules_of
 from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
@@ -25,13 +27,11 @@ from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, POLICY, DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts, Played, Stopped, facts_of_the_journal
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model import Gate, JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
-from slurm_fair.parts import rules_of
-from slurm_fair.publish import Publisher
 from slurm_fair.sim import Costs, Manners, RequeuesAtOnce, Submission, VirtualClock, VirtualCluster
 from slurm_fair.slurm.command import Commands
-from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
 from slurm_fair.trace import uniform
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from slurm_fair.config import Config
+from slurm_fair.config.tree import Config
 from slurm_fair.doctor import (
     hook,
     host,
@@ -23,7 +23,7 @@ from slurm_fair.doctor import (
 )
 from slurm_fair.doctor.facts import Facts, gather
 from slurm_fair.doctor.finding import Finding, Level
-from slurm_fair.state_folder import Places
+from slurm_fair.host.state_folder import Places
 
 AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("here", host.findings),

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from slurm_fair.config import Config
+from slurm_fair.config.tree import Config
+from slurm_fair.daemon.parts import conf_of
 from slurm_fair.errors import NotHere, SlurmError, SlurmFairError
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model import Blind, Snapshot
-from slurm_fair.parts import conf_of
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.fail_open import NoIntents
@@ -24,7 +25,6 @@ from slurm_fair.slurm.ownership.doubt import ListsInHand
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.nodes import NodeListing, read_nodes
 from slurm_fair.slurm.reading.queue import Queue
-from slurm_fair.state_folder import Places
 from slurm_fair.store import open_reader
 
 PROGRAMS = ("scontrol", "squeue", "sinfo", "scancel", "sacct", "sacctmgr", "sshare")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from slurm_fair.bell import place
-from slurm_fair.config import Config
+from slurm_fair.config.tree import Config
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
-from slurm_fair.health import hooks_file
+from slurm_fair.host.health import hooks_file
+from slurm_fair.looks.bell import place
 from slurm_fair.model import Gate
 
 _SETTING = re.compile(

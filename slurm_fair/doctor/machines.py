@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from slurm_fair.board_row import word
+from slurm_fair.board.row import word
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from slurm_fair.daemon.plan_tally import NAME, PlanTally
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.errors import InputError
 from slurm_fair.model.counted import counted
-from slurm_fair.plan_tally import NAME, PlanTally
 from slurm_fair.policy.protocol import QuickPolicy, solves
 from slurm_fair.policy.registry import load
 

@@ -7,11 +7,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from slurm_fair.board.publish import what_is_wrong
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import InputError
 from slurm_fair.output import leads_to
-from slurm_fair.publish import what_is_wrong
 from slurm_fair.slurm.privacy import hidden
 
 _UNIT = Path("/etc/systemd/system/slurm-fair.service")

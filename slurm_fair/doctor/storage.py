@@ -12,9 +12,9 @@ from pathlib import Path
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import SlurmFairError, UnsafeStore
-from slurm_fair.own_python import FOLDER, our_environment
+from slurm_fair.host.own_python import FOLDER, our_environment
+from slurm_fair.host.state_folder import last_beat
 from slurm_fair.slurm.command import SAFE_PATH
-from slurm_fair.state_folder import last_beat
 from slurm_fair.store import open_reader
 
 _LITTLE_MB = 100.0

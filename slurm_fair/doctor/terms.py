@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurm_fair.config import LeaseSection
+from slurm_fair.config.tree import LeaseSection
 from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model.gpu_weight import misfit, named

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from slurm_fair.own_python import FOLDER, our_environment
+from slurm_fair.host.own_python import FOLDER, our_environment
 from slurm_fair.planner.frames import HEAD, MOST_BYTES, framed, plain_data
 from slurm_fair.planner.messages import READY
 

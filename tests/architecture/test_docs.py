@@ -11,8 +11,8 @@ import pytest
 
 from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
-from slurm_fair.config import Config
-from slurm_fair.config_words import config_page, keys
+from slurm_fair.config.tree import Config
+from slurm_fair.config.words import config_page, keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -114,7 +114,7 @@ def test_every_configuration_key_that_is_named_exists(page: Path) -> None:
 def test_the_page_of_the_configuration_is_made_from_the_code() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text()
     assert written == config_page(), (
-        "write it anew: python -m slurm_fair.config_words > docs/configuration.md"
+        "write it anew: python -m slurm_fair.config.words > docs/configuration.md"
     )
     assert all(f"| `{key}` |" in written for _, key, _ in keys() if key != "settings")
     assert f"`{Config().storage.dir}`" in written.replace('"', "")

@@ -15,7 +15,7 @@ RUN_BY_EVERYBODY = [
     *sorted((ROOT / "slurm_fair" / "doctor").rglob("*.py")),
     *sorted((ROOT / "slurm_fair" / "trace").rglob("*.py")),
     *sorted((ROOT / "accounting").rglob("*.py")),
-    ROOT / "slurm_fair" / "parts.py",
+    ROOT / "slurm_fair" / "daemon" / "parts.py",
     ROOT / "slurm_fair" / "slurm" / "private_conf.py",
 ]
 RAISES = re.compile(r"\.(exists|is_file|is_dir)\(\)")

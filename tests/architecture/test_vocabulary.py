@@ -160,9 +160,9 @@ def _numbers(line: ast.stmt) -> list[float]:
 
 # A word of several meanings is a name only where it has the one that it keeps.
 _HOMES = {
-    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon.py", "slurm_fair/sim/loop/"),
+    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon/loop.py", "slurm_fair/sim/loop/"),
     "spread": (
-        "slurm_fair/model/speeds.py", "slurm_fair/model/told.py", "slurm_fair/config.py",
+        "slurm_fair/model/speeds.py", "slurm_fair/model/told.py", "slurm_fair/config/tree.py",
         "slurm_fair/policy/packing/", "slurm_fair/policy/orders/walk.py", "slurm_fair/policy/speed.py",
         "slurm_fair/solve/places/problem.py", "slurm_fair/solve/places/ways.py",
         "slurm_fair/sim/world/", "slurm_fair/trace/throughputs.py", "slurm_fair/knowing/telling.py",
@@ -173,11 +173,11 @@ _HOMES = {
     "rho": (
         "slurm_fair/ledger/formulas.py", "slurm_fair/ledger/metrics/summary.py",
         "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/policy/orders/two_phase.py",
-        "slurm_fair/board.py", "slurm_fair/sim/past.py", "slurm_fair/cli/simulate/", "slurm_fair/demo/",
+        "slurm_fair/board/board.py", "slurm_fair/sim/past.py", "slurm_fair/cli/simulate/", "slurm_fair/demo/",
         "accounting/slurm_fair_accounting/drawing/report_plots.py",
         "accounting/slurm_fair_accounting/reports/", "plugins/slurm_fair_plugins/astraea.py",
     ),
-    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board.py", "slurm_fair/cli/"),
+    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board/board.py", "slurm_fair/cli/"),
 }  # fmt: skip
 _WORDS = {name: re.compile(rf"(^|_){name}(s|d)?(_|$)", re.IGNORECASE) for name in _HOMES}
 
@@ -236,7 +236,7 @@ _WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
 
 
 def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
-    """`board_row.py` alone writes and asks for the words of a board's rows. Templates know our enums no more."""
+    """`board/row.py` alone writes and asks for the words of a board's rows. Templates know our enums no more."""
     bare = []
     for path in product():
         if named(path).startswith("sbatch_templates/"):

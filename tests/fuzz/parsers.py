@@ -9,11 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from slurm_fair import lease
-from slurm_fair.board import read_board
+from slurm_fair.board.board import read_board
 from slurm_fair.cli.replay.saved_file import read_saved
-from slurm_fair.config import ScopeSection, load_config
+from slurm_fair.config.tree import ScopeSection, load_config
 from slurm_fair.errors import InputError
-from slurm_fair.health import read_health
+from slurm_fair.host.health import read_health
+from slurm_fair.host.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.model import Answer
 from slurm_fair.model.ids import parse_label
 from slurm_fair.slurm.acting.act_result import refused_or_unknown, signalled
@@ -32,7 +33,6 @@ from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.reading.stamp import read_stamp
 from slurm_fair.slurm.reading.task_lists import read_tasks
 from slurm_fair.slurm_text import hostlist
-from slurm_fair.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.store.codec import read as read_tree
 from slurm_fair.trace.cluster import read_machines as read_cluster
 from slurm_fair.trace.convert import SOURCES, convert

@@ -7,14 +7,15 @@ import re
 from itertools import islice
 from pathlib import Path
 
+from slurm_fair.board.estimates import Estimates
 from slurm_fair.cli.simulate.case import read_outages
 from slurm_fair.cli.simulate.setups import given_settings
-from slurm_fair.config import Config
+from slurm_fair.config.tree import Config
 from slurm_fair.doctor import published, scheduler, terms, versions
 from slurm_fair.doctor.facts import _pairs
 from slurm_fair.doctor.hook import differences
 from slurm_fair.doctor.storage import file_system
-from slurm_fair.estimates import Estimates
+from slurm_fair.host.state_folder import Pause, Places, leave_pause, pause_of
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import read_notices
 from slurm_fair.slurm.privacy import hidden, names_are_hidden
@@ -22,7 +23,6 @@ from slurm_fair.slurm.private_conf import short_timeout_copy
 from slurm_fair.slurm.reading.queue import BETWEEN
 from slurm_fair.slurm.reading.stamp import read_stamp
 from slurm_fair.slurm.reading.tasks import TaskRows
-from slurm_fair.state_folder import Pause, Places, leave_pause, pause_of
 from slurm_fair.trace.cluster import uniform
 from slurm_fair_accounting import export_lines, read_events
 from slurm_fair_accounting.source.period import span_of

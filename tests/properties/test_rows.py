@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blind, Blocked, Snapshot
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.cluster import SlurmCluster

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import load_config
+from slurm_fair.config.tree import load_config
 from slurm_fair.doctor.facts import gather
 from slurm_fair.doctor.scheduler import start_delay
+from slurm_fair.host.state_folder import Places
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.state_folder import Places
 from tests.slurm.listing import wait_until
 
 pytestmark = [
@@ -32,9 +32,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as 
 AS_USER = """
 import json, os, pwd, sys, time
 from pathlib import Path
-from slurm_fair.config import load_config
+from slurm_fair.config.tree import load_config
 from slurm_fair.doctor import examine
-from slurm_fair.state_folder import Places
+from slurm_fair.host.state_folder import Places
 from slurm_fair.policy.registry import names
 import slurm_fair_plugins.astraea
 config = load_config(Path(sys.argv[1]))

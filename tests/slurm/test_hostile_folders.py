@@ -193,7 +193,7 @@ import json, os, pwd, sys, time
 from dataclasses import replace
 from pathlib import Path
 import numpy
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blind, parse_label
 from slurm_fair.slurm.reading import messages, readers
 from slurm_fair.slurm.cluster import SlurmCluster

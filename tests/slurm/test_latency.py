@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.bell import Bell, place
 from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.looks.bell import Bell, place
 from tests.slurm.harness import Site
 from tests.slurm.stopwatch_jobs import FAIR_SBATCH, Delays, StopwatchJobs
 from tests.support.proofs import proved

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.state_folder import Places, last_beat, pause_of
+from slurm_fair.host.state_folder import Places, last_beat, pause_of
 from tests.slurm.crowds import ALL_GPUS, USER, crowd, is_plain
 from tests.slurm.harness import Job, Site, stays, wait_until
 

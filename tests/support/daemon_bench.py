@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.config import Config, from_tree
-from slurm_fair.daemon import Daemon
+from slurm_fair.board.publish import Publisher
+from slurm_fair.config.tree import Config, from_tree
+from slurm_fair.daemon.loop import Daemon
+from slurm_fair.daemon.parts import knowing_rules_of, rules_of
 from slurm_fair.dry_run import DryRun
+from slurm_fair.host.state_folder import Places
 from slurm_fair.knowing import Knowing
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
-from slurm_fair.parts import knowing_rules_of, rules_of
 from slurm_fair.policy.registry import DEFAULT_POLICY
-from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.ownership.marks import MarksInHand
-from slurm_fair.state_folder import Places
 from slurm_fair.store import SqliteJournal, open_journal
 from tests.support.command_line import heard
 from tests.support.fake_commands import FakeCommands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Snapshot
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents

@@ -12,8 +12,8 @@ import pytest
 
 from slurm_fair.deadman import Silence, freeing, overdue, silence_of, take_over, watch
 from slurm_fair.errors import NotTheOwner
+from slurm_fair.host.state_folder import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.model import Blind
-from slurm_fair.state_folder import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.store import epoch_of
 from tests.support.daemon_bench import Bench
 from tests.support.deadman_hours import BOTH_GATES, Hours, kept_back, sites

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from slurm_fair.deadman import take_over, watch
-from slurm_fair.state_folder import last_beat
+from slurm_fair.host.state_folder import last_beat
 from slurm_fair.store import epoch_of
 from tests.support.deadman_hours import BOTH_GATES, Hours, sites
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.estimates import Estimates
+from slurm_fair.board.estimates import Estimates
 from slurm_fair.forecast import Forecast, ForecastBounds, forecast
 from slurm_fair.model import Blocked, Event, JobState, Snapshot, Standing, TickRecord
 from slurm_fair.model.ids import parse_label

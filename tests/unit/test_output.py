@@ -13,7 +13,7 @@ import pytest
 
 from slurm_fair import output
 from slurm_fair.errors import InputError, SlurmFairError, StoreError
-from slurm_fair.state_folder import write_kept as write_place
+from slurm_fair.host.state_folder import write_kept as write_place
 from slurm_fair.trace.files import write_with as write_trace
 from slurm_fair_accounting.drawing.page_file import claimed
 from tests.support.command_line import call
@@ -266,7 +266,7 @@ def test_a_report_writes_through_no_link_of_another_user(shared: Path, tmp_path:
 # Whoever writes a file by another way, and why.
 OTHER_WAYS = {
     "slurm_fair/output.py": "is the one way",
-    "slurm_fair/state_folder.py": "the heartbeat is written in place: a full disk looks like no dead daemon",
+    "slurm_fair/host/state_folder.py": "the heartbeat is written in place: a full disk looks like no dead daemon",
     "slurm_fair/lease.py": "stands alone, so that it can be copied to a compute node",
     "sbatch_templates/slurm_fair_templates/demo_counter.py": "runs as a job of its user's",
     "slurm_fair/planner/child.py": "its own line in /proc",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import Config, load_config
+from slurm_fair.config.tree import Config, load_config
+from slurm_fair.daemon.parts import commands_of
 from slurm_fair.deadman import freeing
+from slurm_fair.host.state_folder import Heartbeat, Places, beat
 from slurm_fair.output import open_kept
-from slurm_fair.parts import commands_of
-from slurm_fair.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import fence
 from tests.support.command_line import Said, call
 

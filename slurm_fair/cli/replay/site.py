@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.cli.base import Site
-from slurm_fair.config import ScopeSection
+from slurm_fair.config.tree import ScopeSection
+from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.gpu_weight import UNTYPED, GpuWeights
-from slurm_fair.parts import commands_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.past import Past, read_past
 from slurm_fair.slurm.reading.accounts import read_share_weights

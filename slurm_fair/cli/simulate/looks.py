@@ -8,8 +8,8 @@ from typing import NamedTuple
 import click
 
 from slurm_fair.cli.base import find_config
-from slurm_fair.config import load_config
-from slurm_fair.lease_settings import LeaseSection
+from slurm_fair.config.lease import LeaseSection
+from slurm_fair.config.tree import load_config
 from slurm_fair.sim.run import USUAL_INTERVAL
 
 

@@ -13,8 +13,8 @@ import click
 
 from slurm_fair.cli.durations import typed_seconds
 from slurm_fair.cli.written import Written
+from slurm_fair.config.lease import A_TERM, AUTO, LEAST_SECONDS
 from slurm_fair.errors import InputError
-from slurm_fair.lease_settings import A_TERM, AUTO, LEAST_SECONDS
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.policy.registry import DEFAULT_POLICY

@@ -23,8 +23,8 @@ from slurm_fair.cli.sweep.grid import Grid
 from slurm_fair.cli.sweep.results_file import About
 from slurm_fair.cli.sweep.task import SweepTask
 from slurm_fair.cli.sweep.variants import variants_of
+from slurm_fair.config.lease import AUTO
 from slurm_fair.errors import InputError
-from slurm_fair.lease_settings import AUTO
 from slurm_fair.sim.run import refuse_endless
 
 # Options that may differ from one command to the next on the same file: what is listed, where it is simulated,

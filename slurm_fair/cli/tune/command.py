@@ -44,8 +44,8 @@ from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of
 from slurm_fair.cli.tune.text import TuneAnswer, trials_of
 from slurm_fair.cli.written import Written, each_once
+from slurm_fair.config.lease import LEAST_SECONDS
 from slurm_fair.errors import InputError
-from slurm_fair.lease_settings import LEAST_SECONDS
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy.registry import DEFAULT_POLICY
 from slurm_fair.sim.scenario import Costs

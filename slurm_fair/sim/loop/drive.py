@@ -1,7 +1,7 @@
 """The loop of a simulation: the daemon's looks at the cluster, less those that could not change anything.
 
 A simulation knows when jobs arrive, end and answer, and looks at regular instants after these. The daemon knows
-none of them and looks at intervals (`pace.py`). Both look at ends of leases and where the policy named an instant.
+none of them and looks at intervals (`looks/pace.py`). Both look at ends of leases and at the policy's instants.
 """
 
 from __future__ import annotations

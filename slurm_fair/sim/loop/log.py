@@ -34,7 +34,7 @@ def _failure(tick: TickRecord, second: float) -> str:
 
 
 def has_the_last_word(tick: TickRecord, standing: Standing) -> bool:
-    """Whether what a plan leaves idle stays so: it may grant, and no job is about to give its GPUs back."""
+    """True where idle GPUs stay idle after a plan: it may grant, and no job is about to give its GPUs back."""
     return tick.terms.grants_at(tick.time) and not any_of(standing.leases.revoking)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from slurm_fair.looks.pace import Allowance, next_look
 from slurm_fair.model import LeaseTerms, Standing
-from slurm_fair.pace import Allowance, next_look
 
 _AFTER = 1e-6  # a look at the very instant of the last one is not another one
 

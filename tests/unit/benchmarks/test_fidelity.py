@@ -30,7 +30,7 @@ from benchmarks.fidelity_stage import WAYS, Way
 from benchmarks.fidelity_steps import DrawnSteps, RecordedSteps
 from benchmarks.fidelity_trace import GPUS_PER_NODE, NODES, WEIGHTS, as_trace, planned
 from benchmarks.fidelity_virtual import parted, plain_costs, simulated
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs
 from slurm_fair.sim.scenario import Step

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.bench_links import Rates
 from slurm_fair.cli.bench_links import text_of
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from tests.support.command_line import call
 
 TRIED = ("bench-links", "--by", "sockets", "--parameters", "4096", "--times", "2")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.state_folder import Heartbeat, Places, beat, pause_of, paused_since
+from slurm_fair.host.state_folder import Heartbeat, Places, beat, pause_of, paused_since
 from slurm_fair.store import is_owned, open_journal
 from tests.support.command_line import call
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli.init import _make_folders
-from slurm_fair.config import (
+from slurm_fair.cli.site_files import InitChoices, deadman_seconds, files, folders, hook_text, unit
+from slurm_fair.config.tree import (
     Config,
     LeaseSection,
     ScopeSection,
@@ -22,9 +23,8 @@ from slurm_fair.config import (
     from_tree,
     load_config,
 )
-from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
+from slurm_fair.config.words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
-from slurm_fair.site_files import InitChoices, deadman_seconds, files, folders, hook_text, unit
 from tests.support.command_line import Said, call
 
 ALL = (

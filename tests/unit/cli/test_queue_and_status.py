@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from slurm_fair.board import draw
+from slurm_fair.board.board import draw
+from slurm_fair.board.nameless import nameless
 from slurm_fair.cli.main import cli
-from slurm_fair.health import NAME, Health
+from slurm_fair.host.health import NAME, Health
 from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.model.snapshot import LeftAlone
-from slurm_fair.nameless import nameless
 from slurm_fair.slurm import notice
 from slurm_fair.store import open_journal
 from tests.support.board_scene import NOW, recorded

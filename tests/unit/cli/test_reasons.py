@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.board import Board, draw
+from slurm_fair.board.board import Board, draw
 from slurm_fair.cli.reasons import Reasons, _by
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant

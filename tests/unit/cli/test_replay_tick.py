@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from slurm_fair.cli.main import cli
 from slurm_fair.cli.replay_tick import replayed as planned_again
 from slurm_fair.cli.replay_tick import same_plan
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
+from slurm_fair.daemon.parts import rules_of
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Standing, Verdict
-from slurm_fair.parts import rules_of
 from slurm_fair.policy import registry
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.tick import Stopwatch, tick

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from slurm_fair.board import Board
+from slurm_fair.board.board import Board
 from slurm_fair.demo import live
 from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, Scheduler

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import load_config
+from slurm_fair.config.tree import load_config
 from slurm_fair.demo.controller import demo_configuration
 from slurm_fair.demo.scenario import FLOOD, THIRD, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import submission

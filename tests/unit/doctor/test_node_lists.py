@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.doctor import node_lists
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model.snapshot import ListInDoubt
-from slurm_fair.state_folder import Places
 from tests.support.builders import snapshot
 from tests.support.site_facts import FACTS, OK, WARNING
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.doctor import Level, plans
 from slurm_fair.doctor.facts import Facts
-from slurm_fair.state_folder import Places
+from slurm_fair.host.state_folder import Places
 
 
 def said(tmp_path: Path, tree: dict[str, Any], **tally: Any) -> list[tuple[Level, str]]:

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from slurm_fair.config import Config, LeaseSection, ScopeSection, SlurmSection
+from slurm_fair.cli.site_files import hook_text as written_hook
+from slurm_fair.config.tree import Config, LeaseSection, ScopeSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, hook, published
-from slurm_fair.site_files import hook_text as written_hook
 from tests.support.site_facts import ERROR, OK, WARNING, facts
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import Config
+from slurm_fair.config.tree import Config
 from slurm_fair.doctor import storage
 from slurm_fair.doctor.facts import Facts
-from slurm_fair.state_folder import Heartbeat, Places, beat
+from slurm_fair.host.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import open_journal
 from tests.support.site_facts import ERROR, OK, WARNING, facts, worst
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_fair.config import Config, LeaseSection, SlurmSection, TenantsSection
+from slurm_fair.config.tree import Config, LeaseSection, SlurmSection, TenantsSection
 from slurm_fair.doctor import Finding, Level, terms
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from tests.support.builders import snapshot

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair import estimates
-from slurm_fair.board import draw
+from slurm_fair.board import estimates
+from slurm_fair.board.board import draw
+from slurm_fair.board.estimates import Estimates
 from slurm_fair.cli.status import left_alone_lines
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.doctor import machines, node_lists
-from slurm_fair.estimates import Estimates
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.ids import TASK_BITS, pack
@@ -32,7 +33,6 @@ from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading import task_lists
 from slurm_fair.slurm.reading.made_up import OF_A_USER
 from slurm_fair.slurm.reading.queue import BETWEEN
-from slurm_fair.state_folder import Places
 from tests.support.board_scene import recorded
 from tests.support.builders import snapshot
 from tests.support.daemon_bench import Bench, crowd

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from slurm_fair import deadman
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.errors import StoreBusy
+from slurm_fair.host.state_folder import Places
 from slurm_fair.model import Action, Blocked, Result, Snapshot, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
@@ -22,7 +23,6 @@ from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.readers import Readers
-from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal, open_reader
 from tests.support.builders import job, snapshot
 from tests.support.fake_commands import FakeCommands

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Snapshot
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.packing.shapes import Shapes

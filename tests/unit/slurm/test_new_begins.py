@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blocked, JobTable, Snapshot
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.cluster import SlurmCluster

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.config import from_tree
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blocked, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark

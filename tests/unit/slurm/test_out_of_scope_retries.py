@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from slurm_fair.daemon_log import act_line
+from slurm_fair.daemon.log import act_line
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.ownership.out_of_scope import REST_MOST_SECONDS, StrayRetries

@@ -129,9 +129,9 @@ def test_a_module_that_no_test_names_has_the_tests_of_the_modules_that_call_it(w
             SUMS: MODULE,
             "slurm_fair/ledger/charging/half.py": "from slurm_fair.ledger.charging.sums import add\nhalf = 1",
             "slurm_fair/tick.py": "from slurm_fair.ledger.charging import half\nhalf.half\ndef tick(): ...",
-            "slurm_fair/board.py": "from slurm_fair.tick import tick",
+            "slurm_fair/board/board.py": "from slurm_fair.tick import tick",
             "tests/unit/test_tick.py": "",
-            "tests/unit/test_board.py": "",
+            "tests/unit/board/test_board.py": "",
         }
     )
     assert tests_of.touching(SUMS) == []

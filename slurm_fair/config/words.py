@@ -1,0 +1,282 @@
+"""The configuration in words: one line per key, from which the commented file and docs/configuration.md are made.
+
+`python -m slurm_fair.config.words` prints docs/configuration.md anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from slurm_fair.config.tree import CHOICES, DEFAULT_PATH, Config
+from slurm_fair.policy.registry import load
+
+SECTIONS = {
+    "scope": "Which jobs are managed. Jobs without GPUs, heterogeneous jobs and jobs in reservations are left to "
+    "plain Slurm in any case; what they hold is charged to their accounts.",
+    "lease": "The lease rules. All lengths are seconds.",
+    "policy": "Who gets the next lease. A policy's own settings go into a section [policy.<name>].",
+    "tenants": "A tenant is a Slurm account.",
+    "slurm": "How to talk to Slurm.",
+    "storage": "The journal: what was seen, decided and done.",
+    "throughput": "What is learned of the speeds of jobs, from what they report.",
+    "profiler": "Short turns on each GPU type for jobs whose speed is not known there and whose users asked for "
+    "it (fair-sbatch --profile). They come before the policy, on free GPUs; nobody is stopped for them.",
+    "guard": "Limits on what one tick may do; what exceeds them waits for the next tick.",
+    "log": "The daemon's log, on standard error.",
+}
+KEYS = {
+    "scope.partitions": "managed partitions; empty: every partition that has GPUs",
+    "scope.accounts": "managed accounts (tenants); empty: all",
+    "scope.qos": "managed QOS; empty: all",
+    "scope.plain": "batch jobs that do not say that they can save. quota: they are never stopped, and start "
+    "within their account's own share; revoke: they may use idle GPUs, and are requeued without a question when "
+    "their lease is over, if their user allows a requeue; leave: they are left to plain Slurm",
+    "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
+    "GPUs of their account's own share, and are never stopped",
+    "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
+    "lease.interval": "when the cluster is looked at. auto: when something has changed, at the end of a lease, "
+    "and at least every 10 s; a number: every so many seconds, at most a third of the term is sensible",
+    "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
+    "two questions whether something has changed; looks may also come less often, so that they take no more "
+    "than a twentieth of one core of slurmctld",
+    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
+    "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
+    "lease.min_runtime": "a job that was started is not asked before it ran so long",
+    "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
+    "aligned: all end together",
+    "lease.renewal": "with rolling leases: how long a renewed lease lasts, at most a term; auto: a quarter of the "
+    "term, so that who had a term makes way sooner; term: a term",
+    "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits at most "
+    "before nodes are set aside for it (fair: reserve_part); term: as long as a lease, never: no nodes are set "
+    "aside",
+    "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
+    "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
+    "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
+    "policy.name": "the policy in force; docs/fair.md says what a site sets of fair",
+    "policy.plan_limit": "seconds in which a plan must be made, and at most half a lease, or 5 s. A policy that "
+    "calls a solver runs in a process of its own, which is killed then: its quick plan stands in, or leases stay "
+    "as they are",
+    "policy.plan_memory_mb": "address space that the process of such a policy may take, in MB, 256 or more",
+    "policy.late_plan": "what becomes of a plan that such a policy makes too late. drop: it is given up; next: "
+    "leases stay as they are, and what of it still fits counts at the next look",
+    "policy.settings": "settings of a policy, in a section of its name",
+    "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
+    "the other accounts keep Slurm's",
+    "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
+    "tenants.half_life": "seconds after which what a tenant had and was owed counts half when tenants are "
+    "compared, as Slurm's PriorityDecayHalfLife; 0: it counts for ever, as in the paper. Reports tell all of it",
+    "tenants.counted": "who counts in everybody's quota. seen: a tenant from its first job on, as long as "
+    "`memory_days` says; all: each account that Slurm knows shares for, from the beginning",
+    "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
+    "paper; max-min: what small jobs cannot use is owed to their siblings",
+    "tenants.gpu_weights": "what a GPU of each type counts in charges, quotas and reports, such as "
+    "{ a100 = 1, v100 = 0.5 }; a type that is not named counts 1, a GPU without a type is named gpu. "
+    '"slurm": as the TRESBillingWeights of the managed partitions have it',
+    "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
+    "hold: a hold, which the controller turns into such a begin time when it first sees the job",
+    "slurm.transport": "how the daemon talks to Slurm. cli: by Slurm's commands; "
+    "auto: the best way of this version, which is cli",
+    "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
+    "not heard; file, comment: that way alone; none: not at all. What they report of their progress goes the same "
+    "ways",
+    "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
+    "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
+    "slurm.timeout": "seconds after which a Slurm command is given up",
+    "slurm.client_timeout": "MessageTimeout of the daemon's own Slurm commands: "
+    "a slurmctld that does not answer delays it only that long",
+    "slurm.requeue_delay": "seconds that Slurm keeps a requeued job back by itself (`slurm-fair check` tells)",
+    "slurm.notice": "leave a held job of the daemon's own in the queue, by which a second daemon with another "
+    "storage is refused",
+    "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
+    "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
+    "storage.max_mb": "size above which old ticks go earlier",
+    "throughput.learn": "learn how fast jobs of a class are and how long they run, and tell policies so of the "
+    "next ones; false: of each job only what it reports itself",
+    "throughput.alike": "what makes two jobs of one tenant a class. name: the job name without its numbers; "
+    "script: the batch script, of which fair-sbatch stamps a hash; model: the model that they report; all: all "
+    "three; first: model, script or name, the first that is known. What no job says, its name stands for",
+    "throughput.half_life_days": "days after which a measurement counts half",
+    "throughput.links": "rates of the links between GPUs by type, such as { a100 = { link = 6e10, net = 5e9 } }, "
+    "as `slurm-fair bench-links` prints them: link between GPUs of one node, net between nodes, bus and host what "
+    "the GPUs of a node share; speed is that of one GPU against the first type. Only what it is against net "
+    "counts; a type that is not named is guessed",
+    "profiler.enabled": "give such turns; `throughput.learn` must be true, and `slurm.reports` not none",
+    "profiler.gpus": "GPUs that such turns may have at a time; a job that asks for more gets none",
+    "profiler.seconds": "length of a turn, from the start of its job, unless enough steps are reported before",
+    "profiler.gpu_hours": "GPU-hours a day (UTC) for such turns: one begins only where all of it is left",
+    "profiler.iterations": "steps that a job must have reported before its turn ends early, 10 to 50 as a rule",
+    "profiler.tries": "turns that a job gets on one GPU type, if no speed comes of them",
+    "guard.max_revokes": "jobs asked or requeued in one tick, at most",
+    "guard.max_opens": "gates opened in one tick, at most",
+    "guard.max_closes": "gates closed or renewed in one tick, at most",
+    "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; "
+    "more is believed only when seen again",
+    "log.level": "how much is said",
+    "log.json": "one JSON object a line instead of text",
+}
+# Policies whose settings are written out; what each one is by default, the policy itself says.
+POLICIES = {
+    "fair": "The jobs to which a GPU-hour is worth most, by quota, work left and finish time (the policy in force "
+    "without another name); docs/fair.md says what each setting costs.",
+    "astraea": "Astraea: the tenant that had least of what it is owed, then its job that had least.",
+}
+_PLACEMENT = (
+    "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more rather than wait, "
+    "where its user left that open; or the name of an entry point of the group slurm_fair.placements"
+)
+POLICY_KEYS = {
+    "fair.price_hours": "X, the price of a tenant's quota: a job of a tenant beyond its quota goes before those "
+    "within theirs once it has no more hours left. 0: quota first; 24: nearly shortest first",
+    "fair.debt_hours": "hours of its quota that a tenant may lack: from there on its jobs within quota go first",
+    "fair.repay_leases": "leases within which a tenant gets back what it lacks: its quota grows by so much; "
+    "0: a quota never grows",
+    "fair.unknown_beyond": "what a job of unknown length ran counts so many times as what it has left, where its "
+    "tenant is beyond its quota",
+    "fair.claim_weight": "worth per GPU-hour of ending by the fair finish time; 0: none",
+    "fair.claim_stretch": "part of the time in an equal share after which a job is due",
+    "fair.claim_margin_seconds": "seconds before a job must start to end in time, from which on it goes first",
+    "fair.claim_growing_part": "part that counts of the work of a job whose batch size grows",
+    "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
+    "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
+    "fair.makespan_part": "part of the backlog that makes a job one of the longest",
+    "fair.restart_seconds": "seconds that a stop costs a job",
+    "fair.inertia": "part of what a job has left that does not count while it runs",
+    "fair.reserve_part": "a gang that stands first and whose length is known waits for so much of what it has "
+    "left, and for reserve_after at most, until nodes are set aside for it",
+    "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "
+    "jobs could run on several GPU types or in several sizes; always: also where they could not; "
+    "off: the walk alone",
+    "fair.solver_gap": "part of the best plan's worth that the walk's may lack and still stand",
+    "fair.placement": _PLACEMENT,
+    "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
+    "so that what it lends comes back; demand: at most what its jobs ask for",
+    "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
+    "astraea.keep_long_renewed": "a running job whose lease was renewed for at least so many terms goes "
+    "before others of its tenant, after new jobs; 0: none",
+    "astraea.swap_after": "a waiting job takes the place of a running one of its own tenant only when that one "
+    "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
+    "astraea.early_starts": "a job that never ran goes before all tenants' other jobs while first leases of its "
+    "tenant hold no more than this part of its quota: short jobs wait less; 0: as in the paper",
+    "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
+    "if they run a lease later; any: all that can still make it; off: none",
+    "astraea.placement": _PLACEMENT,
+}
+_POLICY_CHOICES = {
+    "astraea.choose_share": ("quota", "demand"),
+    "astraea.urgent": ("tight", "any", "off"),
+}
+_HEAD = f"""\
+# The configuration of slurm_fair. The usual place is {DEFAULT_PATH}; $SLURM_FAIR_CONFIG or --config name another.
+# Every key is optional; what stands here behind a # is the default. `slurm-fair check` looks whether it fits
+# this cluster, and `systemctl reload slurm-fair` (SIGHUP) takes a changed file over; a bad one is refused.
+"""
+
+
+def keys() -> Iterator[tuple[str, str, Any]]:
+    """Section, key and default of everything that can be set, in order."""
+    default = Config()
+    for section in fields(Config):
+        part = getattr(default, section.name)
+        if is_dataclass(part):
+            for key in fields(part):
+                yield section.name, key.name, getattr(part, key.name)
+
+
+def policy_keys(policy: str) -> Iterator[tuple[str, Any]]:
+    """Setting and default of everything that can be set for a policy, in its own order."""
+    usual: Any = load(policy, {})
+    for setting in fields(usual):
+        yield setting.name, getattr(usual, setting.name)
+
+
+def toml(value: Any) -> str:
+    """A default as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{}"
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -> str:
+    """The configuration file with every key; only the keys `given` are in force."""
+    lines, now = [_HEAD.rstrip()], ""
+    for section, key, default in keys():
+        if section != now:
+            lines += ["", f"# {SECTIONS[section]}", f"[{section}]"]
+            now = section
+        name = f"{section}.{key}"
+        if name == "policy.settings":
+            lines += ["", f"# {KEYS[name]}", *_commented_policies()]
+            continue
+        lines += ["", f"# {KEYS[name]}{_choice(name)}"]
+        if name == "scope.partitions" and partitions:
+            lines.append(f"# with GPUs in this cluster: {toml(partitions)}")
+        lines.append(f"{key} = {toml(given[name])}" if name in given else f"#{key} = {toml(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _commented_policies() -> Iterator[str]:
+    for policy in POLICIES:
+        yield f"#[policy.{policy}]"
+        for key, default in policy_keys(policy):
+            name = f"{policy}.{key}"
+            yield f"# {POLICY_KEYS[name]}{_choice(name)}"
+            yield f"#{key} = {toml(default)}"
+
+
+def _choice(name: str) -> str:
+    choices = _choices(name)
+    return f" ({' | '.join(choices)})" if choices else ""
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    return tuple(CHOICES.get(name, _POLICY_CHOICES.get(name, ())))
+
+
+def config_page() -> str:
+    lines = [_PAGE_HEAD.rstrip()]
+    now = ""
+    for section, key, default in keys():
+        if section != now:
+            lines += _table(section, SECTIONS[section])
+            now = section
+        name = f"{section}.{key}"
+        shown = "[policy.<name>]" if name == "policy.settings" else key
+        lines.append(_row(shown, default, name, KEYS[name]))
+    for policy, words in POLICIES.items():
+        lines += _table(f"policy.{policy}", words)
+        settings = ((key, default, f"{policy}.{key}") for key, default in policy_keys(policy))
+        lines += [_row(key, default, name, POLICY_KEYS[name]) for key, default, name in settings]
+    return "\n".join(lines) + "\n"
+
+
+def _table(section: str, words: str) -> tuple[str, ...]:
+    return "", f"## [{section}]", "", words, "", "| key | default | meaning |", "| --- | --- | --- |"
+
+
+def _row(shown: str, default: Any, name: str, words: str) -> str:
+    choices = _choices(name)
+    choice = f" One of {', '.join(f'`{word}`' for word in choices)}." if choices else ""
+    return f"| `{shown}` | `{toml(default)}` | {_cell(words)}.{choice} |"
+
+
+def _cell(text: str) -> str:
+    sentence = text[0].upper() + text[1:]
+    return sentence.replace("|", "\\|")
+
+
+_PAGE_HEAD = f"""\
+# Configuration
+
+One TOML file: `{DEFAULT_PATH}`, or the one that `$SLURM_FAIR_CONFIG` or `--config` names. Every key is optional.
+An unknown key or a value of the wrong kind is refused with one line that names the nearest known key; then nothing
+starts (exit code 2).
+`slurm-fair init` writes this file with comments, `slurm-fair check` says whether it fits the cluster.
+`systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays.
+`[storage]` and `slurm.conf` need a restart.
+"""
+
+if __name__ == "__main__":
+    print(config_page(), end="")

@@ -1,0 +1,1 @@
+"""The daemon: its parts, its loop, and its log."""

@@ -1,0 +1,56 @@
+"""The daemon's own report on whether it looks and acts, for users who may not read its storage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from slurm_fair.host.state_folder import is_of_kind
+from slurm_fair.model import Gate
+
+NAME = "health.json"
+_VERSION = 1
+_MOST_BYTES = 4096
+_MOST_TEXT = 300
+
+ACTING, PAUSED, SHADOW, BLIND, STOPPED = "acting", "paused", "shadow", "blind", "stopped"
+STATES = (ACTING, PAUSED, SHADOW, BLIND, STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Written at every look, also at one that shows nothing; its age tells whether the daemon lives."""
+
+    time: float
+    interval_seconds: float
+    seen: float  # the instant of the last look that was good
+    state: str  # one of STATES
+    why: str = ""
+
+    def text(self) -> str:
+        """The state as one JSON document."""
+        return json.dumps({"v": _VERSION, **asdict(self), "why": self.why[:_MOST_TEXT]})
+
+
+def hooks_file(gate: str, publish_dir: str) -> str:
+    """The file that tells the submit hook that the controller acts; only where gates are holds, which stay."""
+    return f"{publish_dir}/{NAME}" if gate == Gate.HOLD and publish_dir else ""
+
+
+def read_health(path: Path) -> Health | None:
+    """The health that the daemon published last; None where there is nothing that can be read."""
+    try:
+        with path.open("rb") as file:
+            said = json.loads(file.read(_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.pop("v", None) != _VERSION:
+        return None
+    known = {name: value for name, value in said.items() if name in _KINDS}
+    if len(known) < len(_KINDS) or not all(is_of_kind(known[name], kind) for name, kind in _KINDS.items()):
+        return None
+    return Health(**known) if known["state"] in STATES else None
+
+
+_KINDS = {field.name: str if field.type == "str" else float for field in fields(Health)}
