@@ -12,7 +12,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -292,7 +292,88 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         cells.append(str(result["interval"]))
         cells += [_shown(result[key], unit) for _, key, unit in _COLUMNS]
         lines.append("| " + " | ".join(cells) + " |")
+    return lines + conclusions(results)
+
+
+Row = dict[str, Any]
+_NEAR_SHORTEST = 0.05  # a mean completion time within so much of the shortest is as short
+
+
+def conclusions(results: Sequence[Row]) -> list[str]:
+    """What the table says of Astraea under each weighting and size, claim by claim, with the two figures."""
+    sites = list(dict.fromkeys((str(row["weights"]), int(row["gpus"])) for row in results))
+    heads = [f"{weights}, {gpus} GPUs" for weights, gpus in sites]
+    lines = [
+        "",
+        "### What holds under which weights",
+        "",
+        "`astraea` and the others as in their papers, with a look every 10 s, but for the last two lines. In "
+        "brackets: the figure of `astraea`, or of the first of the two named, and the other one.",
+        "",
+        f"| | {' | '.join(heads)} |",
+        f"|---|{'---|' * len(sites)}",
+    ]
+    for claim, holds in CLAIMS:
+        cells = [holds([r for r in results if (r["weights"], r["gpus"]) == site]) for site in sites]
+        lines.append(f"| {claim} | {' | '.join(cells)} |")
     return lines
+
+
+def _of_astraea(rows: Sequence[Row], leases: str, looks: str, key: str) -> float:
+    ways = ("astraea", leases, looks)
+    return _number(next(r[key] for r in rows if (r["policy"], r["leases"], r["interval"]) == ways))
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _against_others(rows: Sequence[Row], key: str, unit: str, slack: float = 0.0) -> str:
+    """Whether Astraea's figure is the least of all, or as near to it as `slack`."""
+    mine = _of_astraea(rows, AS_IN_THE_PAPER, EVERY_TEN_SECONDS, key)
+    least = min(_number(row[key]) for row in rows if row["policy"] != "astraea")
+    return _verdict(mine <= least * (1.0 + slack), mine, least, unit)
+
+
+def _against_itself(
+    rows: Sequence[Row], one: tuple[str, str], other: tuple[str, str], key: str, unit: str
+) -> str:
+    """Whether Astraea's figure is lower one way than the other."""
+    first, second = (_of_astraea(rows, *way, key) for way in (one, other))
+    return _verdict(first < second, first, second, unit)
+
+
+def _verdict(holds: bool, first: float, second: float, unit: str) -> str:
+    if math.isnan(first) or math.isnan(second):
+        return "-"
+    return f"{'yes' if holds else 'no'} ({_shown(first, unit)}, {_shown(second, unit)})"
+
+
+CLAIMS: Sequence[tuple[str, Callable[[Sequence[Row]], str]]] = (
+    (
+        "no other policy has fewer sharing-loss jobs",
+        lambda rows: _against_others(rows, "ltgf_job_loss_fraction", "%"),
+    ),
+    (
+        "no other policy is less unfair to tenants (hours below 1)",
+        lambda rows: _against_others(rows, "ltgf_tenant_unfair_fraction", "%"),
+    ),
+    ("the same below 0.95", lambda rows: _against_others(rows, "far_below", "%")),
+    (
+        f"its mean JCT is within {_NEAR_SHORTEST:.0%} of the shortest",
+        lambda rows: _against_others(rows, "jct_mean_s", "h", _NEAR_SHORTEST),
+    ),
+    (
+        "its mean JCT is shorter with rolling leases, this controller's default, than with aligned ones",
+        lambda rows: _against_itself(rows, (ROLLING, AT_CHANGES), (ALIGNED, AT_CHANGES), "jct_mean_s", "h"),
+    ),
+    (
+        "it has fewer sharing-loss jobs with looks at changes than with one every 10 s",
+        lambda rows: _against_itself(
+            rows, (ROLLING, AT_CHANGES), (ROLLING, EVERY_TEN_SECONDS), "ltgf_job_loss_fraction", "%"
+        ),
+    ),
+)
 
 
 def _shown(value: float | None, unit: str) -> str:
