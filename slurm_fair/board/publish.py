@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from slurm_fair.board.board import Board, draw
+from slurm_fair.board.health import NAME as HEALTH
+from slurm_fair.board.health import Health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.board.recent import Recent
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.host.health import NAME as HEALTH
-from slurm_fair.host.health import Health
 from slurm_fair.model import Event, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.output import BESIDE, Folder, leads_to

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from slurm_fair.board import health as published
 from slurm_fair.board.board import Board
 from slurm_fair.cli.base import Site
 from slurm_fair.cli.table import clean
-from slurm_fair.host import health as published
 from slurm_fair.host.state_folder import last_beat, pause_of
 from slurm_fair.store import is_owned
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from slurm_fair.board.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
 from slurm_fair.board.recent import DAY_SECONDS
@@ -23,7 +24,6 @@ from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.host import state_folder as files
 from slurm_fair.host import systemd
-from slurm_fair.host.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.host.state_folder import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.knowing import Knowing
 from slurm_fair.ledger import fill_gap, settle

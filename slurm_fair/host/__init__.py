@@ -1,1 +1,1 @@
-"""The machine of the daemon: its storage folder, its word on its health, its processes, signals and systemd."""
+"""The machine of the daemon: its storage folder, its processes, signals to it, and systemd."""

@@ -8,7 +8,7 @@ from slurm_fair.sim.loop.log import Listener, Log
 from slurm_fair.sim.port.at_once import RequeuesAtOnce
 from slurm_fair.sim.port.clock import VirtualClock
 from slurm_fair.sim.port.cluster import VirtualCluster
-from slurm_fair.sim.port.people import Submission, UserActions
+from slurm_fair.sim.port.users import Submission, UserActions
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import rules_for, simulate, with_looks_at_changes, with_renewal, with_reserve_after
 from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario

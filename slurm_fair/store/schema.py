@@ -119,7 +119,7 @@ def check_version(db: Database, path: Path) -> bool:
     if objects == 0:
         return True
     if application != APPLICATION_ID:
-        raise StoreError(f"{path}: is a database, but no journal of slurm-fair: check [storage] path")
+        raise StoreError(f"{path}: is a database, but no journal of slurm-fair: check [storage] dir")
     try:
         applied = {step.name for step in migrations.applied(db)}
     except (KeyError, TypeError, ValueError) as error:  # its own table has other columns

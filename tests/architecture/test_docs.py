@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
 from slurm_fair.config.tree import Config
 from slurm_fair.config.words import config_page, keys
+from tests.support.trees import named, python
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -123,3 +125,23 @@ def test_the_page_of_the_configuration_is_made_from_the_code() -> None:
 @pytest.mark.parametrize("name", ["docs/admin.md", "docs/install.md", "docs/user.md"])
 def test_a_page_for_people_is_short(name: str) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= 100
+
+
+PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
+# Words of prose that follow the name of a section in a message.
+_PROSE = {"and", "in", "limits", "of", "says"}
+
+
+def test_every_configuration_key_that_a_message_of_the_product_names_exists() -> None:
+    known = {(section, key) for section, key, _ in keys()}
+    sections = {section for section, _ in known}
+    wrong = [
+        f"{named(path)}:{node.lineno}: [{section}] {key}"
+        for path in python()
+        if named(path).startswith(PRODUCT)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for section, key in _KEY.findall(node.value)
+        if section in sections and (section, key) not in known and key not in _PROSE
+    ]
+    assert wrong == []

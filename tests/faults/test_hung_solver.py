@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from slurm_fair.board.health import ACTING
 from slurm_fair.daemon.plan_tally import NAME, PlanTally
-from slurm_fair.host.health import ACTING
 from slurm_fair.policy import Policy
 from tests.support.daemon_bench import Bench, bench_in, changed
 from tests.support.planning import comes_true, lives

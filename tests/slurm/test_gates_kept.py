@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.host.health import ACTING, PAUSED, Health
+from slurm_fair.board.health import ACTING, PAUSED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.job_records import record, until
 from tests.slurm.submit_hook import EMPTY_LUA, PLUGIN, settle

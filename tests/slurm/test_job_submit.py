@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.host.health import ACTING, BLIND, PAUSED, STOPPED, Health
+from slurm_fair.board.health import ACTING, BLIND, PAUSED, STOPPED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
 from tests.slurm.job_records import record, until

@@ -10,8 +10,8 @@ import numpy as np
 from slurm_fair.model import Action, Outcome, Snapshot
 from slurm_fair.sim.port.acts import Acts
 from slurm_fair.sim.port.clock import VirtualClock
-from slurm_fair.sim.port.people import UserActions
 from slurm_fair.sim.port.sight import Sight
+from slurm_fair.sim.port.users import UserActions
 from slurm_fair.sim.scenario import Costs, Manners, Scenario
 from slurm_fair.sim.world.books import Books
 from slurm_fair.sim.world.job_ids import Roster

@@ -21,7 +21,7 @@ from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import Marks
-from slurm_fair.slurm.ownership.ours import is_same_time
+from slurm_fair.slurm.ownership.ours import OPENING_SECONDS, is_same_time
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
@@ -329,9 +329,9 @@ class Actuator:
         if action.verb is Verb.FREE:
             if row.state != JobState.WAITING:
                 return True
-            kept = self.claims.begin(action, row) and row.eligible > self.now() + 2
+            kept = self.claims.begin(action, row) and row.eligible > self.now() + OPENING_SECONDS
             return self._is_tidy(action, row) and not (kept or self.claims.hold(action, row))
-        open_now = row.eligible <= self.now() + 2 and row.priority > 0
+        open_now = row.eligible <= self.now() + OPENING_SECONDS and row.priority > 0
         return row.state != JobState.WAITING or open_now
 
     def _is_tidy(self, action: Action, row: FreshRow) -> bool:

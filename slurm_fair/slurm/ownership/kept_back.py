@@ -14,6 +14,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import (
+    OPENING_SECONDS,
     Noted,
     WaitState,
     is_noted_gate,
@@ -24,8 +25,6 @@ from slurm_fair.slurm.ownership.ours import (
 )
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
-
-_OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
     waiting = raw["state"] == JobState.WAITING
     later = waiting & (raw["eligible"] > seen.now)
     whose = whose_are(raw, key, waiting & (later | (raw["priority"] == 0)), seen)
-    ahead = later & (raw["eligible"] > seen.now + np.where(whose.opening, _OPENING_SECONDS, 0.0))
+    ahead = later & (raw["eligible"] > seen.now + np.where(whose.opening, OPENING_SECONDS, 0.0))
     ours, held_by_us = ahead & (whose.begin | whose.delay), waiting & whose.hold
     until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
     return Gates(ours | held_by_us, until, held_by_us, ahead & ~ours, whose.nodes, whose.set_at)

@@ -26,6 +26,7 @@ from slurm_fair.slurm.scope import OTHERS_HOLD, USER_HOLD, by_name
 from slurm_fair.slurm_text import hostlist
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
+OPENING_SECONDS = 2.0  # a gate that opens in the next second is open, not somebody's begin time
 DELAY_SLACK_SECONDS = 5.0
 BOOT_SLACK_SECONDS = 1.0  # slurmctld says whole seconds of its start
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from slurm_fair.board.board import draw, read_board
+from slurm_fair.board.health import read_health
 from slurm_fair.errors import StoreError
-from slurm_fair.host.health import read_health
 from tests.support.board_scene import recorded
 
 

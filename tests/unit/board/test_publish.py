@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from slurm_fair.board import publish
 from slurm_fair.board.board import draw, read_board
+from slurm_fair.board.health import BLIND, Health, read_health
+from slurm_fair.board.health import NAME as HEALTH
 from slurm_fair.board.nameless import nameless
 from slurm_fair.board.publish import Publisher, what_is_wrong
-from slurm_fair.host.health import BLIND, Health, read_health
-from slurm_fair.host.health import NAME as HEALTH
 from slurm_fair.model import (
     Blocked,
     Event,

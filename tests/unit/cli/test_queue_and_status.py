@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from slurm_fair.board.board import draw
+from slurm_fair.board.health import NAME, Health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.cli.main import cli
-from slurm_fair.host.health import NAME, Health
 from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.model.snapshot import LeftAlone

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from slurm_fair.board.board import draw
+from slurm_fair.board.health import Health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.board.recent import MOST_OF_A_USER, Recent
 from slurm_fair.host import state_folder as files
-from slurm_fair.host.health import Health
 from slurm_fair.host.state_folder import Heartbeat, Places
 from slurm_fair.model import Event, LeaseTerms
 from slurm_fair.model.ids import parse_label
