@@ -1,1 +1,1 @@
-"""."""
+"""A fair share of GPUs over time, beside Slurm."""

@@ -6,6 +6,7 @@ from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, 
 from slurm_fair_templates.stamp import SIGNALS, StampWords, script_hash, stamped
 from slurm_fair_templates.submission import (
     gpus_asked,
+    keeps_its_size,
     may_not_be_requeued,
     notes,
     script_of_wrap,
@@ -22,6 +23,7 @@ __all__ = [
     "StampWords",
     "directives",
     "gpus_asked",
+    "keeps_its_size",
     "may_not_be_requeued",
     "notes",
     "parse_choices",

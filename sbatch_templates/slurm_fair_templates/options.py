@@ -80,6 +80,7 @@ class Options:
             f"{', '.join(LR_RULES)}, or a table GPUS=LR,GPUS=LR of numbers above 0, each number of GPUs once"
         )
         _check(self.lr_rule in LR_RULES or _is_table(self.lr_rule), "lr-rule", self.lr_rule, wanted)
+        self._check_rates()
         for name in ("app", "checkpoint_command", "lease_py", "publish_dir"):
             value = getattr(self, name)
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
@@ -94,6 +95,17 @@ class Options:
             f"gpus-choices are {listed}, and the job asks for {asked} GPUs: ask for one of them with --gres or "
             "--gpus, or add what it asks for"
         )
+
+    def _check_rates(self) -> None:
+        """Refuse a table of learning rates that lacks one of the sizes with which the job can run."""
+        if self.lr_rule in LR_RULES or not self.gpus_choices:
+            return
+        lacking = [gpus for gpus in self.gpus_choices if gpus not in _rates(self.lr_rule)]
+        if lacking:
+            listed, cure = ", ".join(map(str, lacking)), ",".join(f"{gpus}=LR" for gpus in lacking)
+            raise TemplateError(
+                f"lr-rule is {self.lr_rule!r}, which says no learning rate for {listed} GPUs: add {cure}"
+            )
 
     def stamp(self, gate: str) -> StampWords:
         """The words of the job's comment."""
@@ -115,9 +127,13 @@ def parse_choices(text: str) -> tuple[int, ...]:
 
 def _is_table(text: str) -> bool:
     """True for a learning rate above 0 for each of some numbers of GPUs."""
+    return len(_rates(text)) == len(text.split(","))
+
+
+def _rates(text: str) -> frozenset[int]:
+    """The numbers of GPUs for which a table says a learning rate above 0."""
     rows = [_RATE.fullmatch(row) for row in text.split(",")]
-    gpus = {int(row[1]) for row in rows if row and int(row[1]) > 0 and _is_rate(row[2])}
-    return len(gpus) == len(rows)
+    return frozenset(int(row[1]) for row in rows if row and int(row[1]) > 0 and _is_rate(row[2]))
 
 
 def _is_rate(text: str) -> bool:

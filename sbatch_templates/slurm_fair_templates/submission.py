@@ -13,6 +13,8 @@ from slurm_fair_templates.options import Options
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
 from slurm_fair_templates.stamp import stamped
 
+FIX_THE_SIZE = ("cpus-per-gpu", "gpus-per-task")  # options with which no size of a job can be changed
+
 
 def submit_argv(
     line: CommandLine, script: str, options: Options, now: float, environ: Mapping[str, str]
@@ -42,6 +44,18 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
     if stays := may_not_be_requeued(line, script, environ):
         said.append(f"{stays}: the job is never asked to give its GPUs back, and keeps them until it ends")
     return tuple(said)
+
+
+def keeps_its_size(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes on options with which Slurm cannot change a job's number of GPUs, one line each."""
+    own = directives(script)
+    given = [f"--{name}" for name in FIX_THE_SIZE if has(name, line.options, own)]
+    given += [
+        word for name in FIX_THE_SIZE if (word := f"SBATCH_{name.replace('-', '_').upper()}") in environ
+    ]
+    return tuple(
+        f"{option}: the job keeps its number of GPUs, whatever --gpus-choices says" for option in given
+    )
 
 
 def may_not_be_requeued(line: CommandLine, script: str, environ: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ class Timing:
     gpus: int
     nodes: int
     most: int  # GPUs on one node
-    seconds: float  # for each parameter
+    seconds: float  # for each parameter; nan = too short to be told from the start
 
 
 @dataclass(frozen=True, slots=True)

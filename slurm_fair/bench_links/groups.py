@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import nan
 from statistics import median
 from typing import NamedTuple, Protocol
 
@@ -11,7 +12,6 @@ import numpy as np
 from slurm_fair.bench_links.fit import Timing
 
 SMALL, LARGE = 1 << 20, 1 << 24  # parameters of 4 bytes; the difference is free of what a start takes
-_LEAST_SECONDS = 1e-15  # for each parameter: a clock that is too coarse shows less
 
 
 class Place(NamedTuple):
@@ -61,7 +61,10 @@ def _doubling(first: int, last: int) -> list[int]:
 def timed_groups(
     ranks: Ranks, sizes: tuple[int, int], times: int, tell: Callable[[str], None] = lambda _: None
 ) -> list[Timing]:
-    """The time of each group, by the median of so many all-reduces of two sizes; nothing of groups beside us."""
+    """The time of each group, by the median of so many all-reduces of two sizes; nothing of groups beside us.
+
+    It is nan where the larger one took no longer than the smaller one.
+    """
     found = []
     node_of = {one.rank: one.node for one in ranks.places}
     for members in rank_groups(ranks.places):
@@ -70,10 +73,10 @@ def timed_groups(
             continue
         short, long = (median(seconds or [0.0]) for seconds in took)
         gpus_of = np.unique([node_of[rank] for rank in members], return_counts=True)[1]
-        each = max((long - short) / (sizes[1] - sizes[0]), _LEAST_SECONDS)
+        each = (long - short) / (sizes[1] - sizes[0]) if long > short else nan
         found.append(Timing(len(members), len(gpus_of), int(gpus_of.max()), each))
         tell(
             f"{len(members)} GPUs on {len(gpus_of)} nodes: {sizes[1]} parameters in {1e3 * long:.3f} ms, "
-            f"{1 / each:.3g} a second"
+            + (f"{1 / each:.3g} a second" if each > 0 else f"no longer than {sizes[0]} of them")
         )
     return found

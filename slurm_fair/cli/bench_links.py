@@ -73,14 +73,27 @@ def bench_links(
     if by == "sockets":
         if pretend[0] * pretend[1] < 2:
             raise InputError("--pretend 1 1: one GPU has no links; give more nodes or GPUs")
-        _print(as_json, kind, by, timed_groups(PretendedRanks(*pretend), sizes, times, _note))
+        _print(
+            as_json, kind, by, told_apart(timed_groups(PretendedRanks(*pretend), sizes, times, _note), sizes)
+        )
         return
     ranks = joined(os.environ, _first_host(os.environ), by)
     first = ranks.rank == 0
     timings = timed_groups(ranks, sizes, times, _note if first else lambda _: None)
     ranks.leave()
     if first:
-        _print(as_json, kind, by, timings)
+        _print(as_json, kind, by, told_apart(timings, sizes))
+
+
+def told_apart(timings: list[Timing], sizes: tuple[int, int]) -> list[Timing]:
+    """The timings; InputError where one of them says nothing, because a larger all-reduce took no longer."""
+    for one in timings:
+        if math.isnan(one.seconds):
+            raise InputError(
+                f"--parameters {sizes[1]}: {one.gpus} GPUs on {one.nodes} nodes took no longer for them than for "
+                f"{sizes[0]}, so nothing was measured: give more --parameters, or more --times"
+            )
+    return timings
 
 
 def _note(text: str) -> None:

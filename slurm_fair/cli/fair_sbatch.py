@@ -134,7 +134,8 @@ class PassThrough(click.Command):
 @click.option(
     "--gate-seconds",
     type=WHOLE_SECONDS,
-    help="The job's longest wait where no controller lets it start; less with a close --deadline.",
+    help="Seconds after which Slurm starts the job by itself where no controller has let it start; less with a "
+    "close --deadline. Without it, as long as this site's leases say.",
 )
 @click.option(
     "--profile", is_flag=True, help="Have the job's speed measured in short turns on each GPU type."
@@ -191,7 +192,8 @@ def submit(
     if code == 0:
         stays = templates.may_not_be_requeued(line, script, environ)
         without_turn = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
-        for note in (*without_turn, *templates.notes(line, script, environ)):
+        stuck = templates.keeps_its_size(line, script, environ) if options.gpus_choices else ()
+        for note in (*without_turn, *stuck, *templates.notes(line, script, environ)):
             click.echo(f"fair-sbatch: {note}", err=True)
     return code
 

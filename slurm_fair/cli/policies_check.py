@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from slurm_fair.cli.base import site_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.errors import SlurmFairError
@@ -24,15 +25,20 @@ _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
 @click.argument("name", metavar="NAME")
 @click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="Set one of its settings.")
 @JSON
-def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
+@click.pass_context
+def check_command(context: click.Context, name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Try a policy on simulated clusters against the rules that hold for every policy.
 
-    Each rule that it breaks is told with the file and the line, and how to mend it. Takes some seconds.
+    Its settings are those of the site, and those given here. Each rule that it breaks is told with the file and
+    the line, and how to mend it. Takes some seconds.
     Exit code 0 when no rule is broken, 1 when one is, 2 when the policy cannot be loaded.
     """
     from slurm_fair.cli.simulate.setups import given_settings
 
-    given = given_settings(settings, (name,))[name]
+    given = {
+        **site_of(context).config.policy.settings.get(name, {}),
+        **given_settings(settings, (name,))[name],
+    }
     trial, views = _tried(name, given)
     rows = _rows(trial)
     if as_json:

@@ -102,7 +102,11 @@ def convert_command(
     help="The paper that the job sizes are taken from.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bytes."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed makes the same trace.",
 )
 @_OUT
 def generate_command(

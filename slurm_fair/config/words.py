@@ -103,7 +103,8 @@ KEYS = {
     "as `slurm-fair bench-links` prints them: link between GPUs of one node, net between nodes, bus and host what "
     "the GPUs of a node share; speed is that of one GPU against the first type. Only what it is against net "
     "counts; a type that is not named is guessed",
-    "profiler.enabled": "give such turns; `throughput.learn` must be true, and `slurm.reports` not none",
+    "profiler.enabled": "measure jobs' speeds in short turns on each GPU type; "
+    "`throughput.learn` must be true, and `slurm.reports` not none",
     "profiler.gpus": "GPUs that such turns may have at a time; a job that asks for more gets none",
     "profiler.seconds": "length of a turn, from the start of its job, unless enough steps are reported before",
     "profiler.gpu_hours": "GPU-hours a day (UTC) for such turns: one begins only where all of it is left",
@@ -114,7 +115,7 @@ KEYS = {
     "guard.max_closes": "gates closed or renewed in one tick, at most",
     "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; "
     "more is believed only when seen again",
-    "log.level": "how much is said",
+    "log.level": "debug, info, warning or error: lines below it are not written",
     "log.json": "one JSON object a line instead of text",
 }
 # Policies whose settings are written out; what each one is by default, the policy itself says.
@@ -136,14 +137,16 @@ POLICY_KEYS = {
     "fair.unknown_beyond": "what a job of unknown length ran counts so many times as what it has left, where its "
     "tenant is beyond its quota",
     "fair.claim_weight": "worth per GPU-hour of ending by the fair finish time; 0: none",
-    "fair.claim_stretch": "part of the time in an equal share after which a job is due",
+    "fair.claim_stretch": "a job is due after so much of the time that it would take if all jobs shared the "
+    "GPUs evenly",
     "fair.claim_margin_seconds": "seconds before a job must start to end in time, from which on it goes first",
-    "fair.claim_growing_part": "part that counts of the work of a job whose batch size grows",
+    "fair.claim_growing_part": "a job whose batch size grows becomes faster: so much of what it says it has left "
+    "counts",
     "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
     "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
     "fair.makespan_part": "part of the backlog that makes a job one of the longest",
     "fair.restart_seconds": "seconds that a stop costs a job",
-    "fair.inertia": "part of what a job has left that does not count while it runs",
+    "fair.inertia": "a job that runs counts as having so much less left: more of it, and fewer jobs are stopped",
     "fair.reserve_part": "a gang that stands first and whose length is known waits for so much of what it has "
     "left, and for reserve_after at most, until nodes are set aside for it",
     "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "

@@ -35,7 +35,7 @@ _Asked = tuple[tuple[JobClass, ...], tuple[str, ...], tuple[int, ...], tuple[int
 
 @dataclass
 class Knowledge:
-    """Learns, and answers from what it has learned."""
+    """Measured speeds and run times of job classes: it takes reports and ends, and gives estimates."""
 
     known: Known
     keeping: Keeping

@@ -58,11 +58,11 @@ class Retries(Generic[Key]):
         return replace(self, due={key: rest for key, rest in self.due.items() if now < rest[0] + seconds})
 
     def only(self, keys: Iterable[Key]) -> Self:
-        """The others are forgotten, and begin anew."""
+        """Keep these jobs; the others are forgotten, and begin anew."""
         kept = {key: self.due[key] for key in keys if key in self.due}
         return replace(self, due=kept)
 
     def without(self, keys: Iterable[Key]) -> Self:
-        """These are forgotten, and begin anew."""
+        """Forget these jobs: they begin anew."""
         gone = set(keys)
         return self.only([key for key in self.due if key not in gone])

@@ -103,7 +103,7 @@ class Draft:
         self._said.append((rows.copy(), reason))  # its maker may go on to use it
 
     def explain(self, why: Callable[[], Iterable[Saying]]) -> None:
-        """The same of several rows, which need be found only when somebody asks why."""
+        """Give reasons that are worked out only when somebody asks why."""
         self._said.append(why)
 
     def finish(

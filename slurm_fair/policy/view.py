@@ -279,7 +279,7 @@ class View:
         return self.expired & ~of_use
 
     def flags(self, rows: Ints) -> Bools:
-        """These of the snapshot's jobs."""
+        """[job]: true for these rows of the snapshot, false for all others."""
         flags = np.zeros(len(self.snapshot.jobs.key), dtype=bool)
         flags[rows] = True
         return flags

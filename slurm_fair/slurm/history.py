@@ -89,7 +89,7 @@ def runs_from(rows: Iterable[Sequence[str]], complain: Callable[[str], object] |
 
 
 def check_names(account: str, user: str) -> None:
-    """Reports and tables repeat them."""
+    """Refuse names with characters that do not print: reports and tables repeat names."""
     if not (account + user).isprintable():
         raise SlurmTextError("its account's name is no name")
 

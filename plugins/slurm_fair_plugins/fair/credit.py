@@ -28,7 +28,7 @@ class Credit:
 
     @classmethod
     def of(cls, view: View) -> Self:
-        """Up to this look."""
+        """The credit of each tenant by the jobs that ended up to this look."""
         ended = {name: (list(ran), list(over)) for name, (ran, over) in view.memory.get(CREDIT, {}).items()}
         fresh = False
         for job in ended_now(view):

@@ -42,7 +42,7 @@ class Fair:
 
     score_is: ClassVar[Order] = Order("what a GPU-hour is worth to it", highest_first=True)
     unknown_run_time: ClassVar[str] = (
-        "count as having left what they have run so far, and twice that beyond their tenant's quota"
+        "count as having left what they have run so far; beyond their tenant's quota `unknown_beyond` times that"
     )
 
     price_hours: Annotated[float, Within(0, 1e6, "0 = quotas before all else")] = 1.0

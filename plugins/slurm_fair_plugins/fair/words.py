@@ -63,11 +63,11 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
         at_best = _span(worth.at_best.item(at))
         return f"with {at_best} left it takes as long as all work that there is ({_span(worth.backlog)})"
     if term is Term.NEARLY_DONE:
-        return (
-            f"it is nearly done, with {left} left"
-            if worth.known.item(at)
-            else f"it is new, and ran {_span(worth.run_left.item(at))} at most"
-        )
+        if worth.known.item(at):
+            return f"it is nearly done, with {left} left"
+        if worth.limited.item(at):
+            return f"its time limit leaves it {left} at most"
+        return f"it is new, and ran {_span(worth.run_left.item(at))} at most"
     repaid = worth.repaid.item(at)
     more = f" and {_gpus(repaid)} that pay back what it lacks" if repaid >= _SOME_GPUS else ""
     of_quota = f"{_gpus(worth.ahead.item(at))} of {_gpus(worth.quota.item(at))} GPUs{more}"

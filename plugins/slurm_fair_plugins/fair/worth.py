@@ -93,6 +93,7 @@ class Worth:
     run_left: Floats  # seconds that it has left to run, without that
     at_best: Floats  # seconds in the fastest of its ways
     known: Bools  # whether anybody said so
+    limited: Bools  # nobody did, and its time limit leaves it no more
     slack: Floats  # seconds until it has to start to end in time; inf = it has no claim
     backlog: float  # seconds that all work takes at the least, and the longest job
     ahead: Floats  # GPUs of its own tenant that go before it
@@ -122,7 +123,11 @@ class Worth:
         quota, debt = view.tenant_quota[tenant], _debt_hours(view)[tenant]
         repaid = quota * aims.growth(debt, view.terms.term)
         in_quota = ahead < quota + repaid - _SLIVER
-        left = np.where(known | in_quota, left, aims.unknown_beyond * left)
+        at_most = view.snapshot.jobs.time_limit_seconds[rows] - view.ran_seconds[rows]
+        limited = ~known & (run_left >= at_most)
+        guess = np.minimum(aims.unknown_beyond * run_left, np.maximum(at_most, run_left))
+        guess = np.where(view.expired[rows], guess * (1.0 - aims.inertia), guess + aims.restart_seconds)
+        left = np.where(known | in_quota, left, guess)
         short = HOUR / left
         nearly = short >= aims.price
         claim, guard = (np.where(in_quota, each, 0.0) for each in (claim, guard))
@@ -139,7 +144,20 @@ class Worth:
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
         term = term.astype(np.int8)
         return cls(
-            rows, total, term, left, run_left, at_best, known, slack, backlog, ahead, quota, repaid, debt
+            rows,
+            total,
+            term,
+            left,
+            run_left,
+            at_best,
+            known,
+            limited,
+            slack,
+            backlog,
+            ahead,
+            quota,
+            repaid,
+            debt,
         )
 
     def order(self, view: View) -> Ints:

@@ -245,14 +245,19 @@ SETTINGS = (
 RUN = (
     *SETTINGS,
     click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the policies' dice."
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of what policies draw; the same seed gives the same results.",
     ),
     click.option(
         "--repeat",
         type=click.IntRange(1, MOST_REPEATS),
         default=1,
         show_default=True,
-        help="Runs of each simulation, each with another phase of the looks and other delays of submissions.",
+        help="Runs of each simulation, to see how far results differ by chance: each has its looks at other "
+        "instants and other delays of submissions. Means and their spread are printed.",
     ),
     click.option(
         "--workers",

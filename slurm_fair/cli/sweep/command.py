@@ -127,8 +127,8 @@ class HandsOptions:
     type=Written("N[-N][,...]", seed_list),
     default="0",
     show_default=True,
-    help="Seeds: 0 is the run of `simulate`, each other one has its own phase of the looks, delays of submissions "
-    "and dice of the policies.",
+    help="Seeds, to see how far results differ by chance: 0 is the run of `simulate`; each other one has its "
+    "looks at other instants, other delays of submissions and other draws of the policies.",
 )
 @click.option(
     "--processes",

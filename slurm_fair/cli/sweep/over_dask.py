@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import pickle
@@ -50,6 +51,7 @@ def _library() -> Any:
 @contextlib.contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
     try:
+        asyncio.run(_reach(distributed, address))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (ValueError, TypeError) as problem:
         raise InputError(f"--dask {address!r}: {problem}: write tcp://HOST:PORT") from None
@@ -61,6 +63,12 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+async def _reach(distributed: Any, address: str) -> None:
+    """Connect once: a client that cannot is never whole, and Python would show what it leaves behind."""
+    comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS)
+    await comm.close()
 
 
 @contextlib.contextmanager

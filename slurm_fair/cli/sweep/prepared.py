@@ -25,6 +25,7 @@ from slurm_fair.cli.sweep.task import SweepTask
 from slurm_fair.cli.sweep.variants import variants_of
 from slurm_fair.config.lease import AUTO
 from slurm_fair.errors import InputError
+from slurm_fair.policy.registry import in_full, load
 from slurm_fair.sim.run import refuse_endless
 
 # Options that may differ from one command to the next on the same file: what is listed, where it is simulated,
@@ -48,8 +49,11 @@ class ReadySweep:
 
     @property
     def settings(self) -> dict[str, dict[str, object]]:
-        """The settings of each policy."""
-        return {name: dict(setup.settings) for name, setup in self.setups}
+        """The settings of each policy, with the defaults of those that were not given."""
+        return {
+            name: dict(in_full(setup.policy, load(setup.policy, setup.settings), setup.settings))
+            for name, setup in self.setups
+        }
 
     def tasks(self, grid: Grid) -> list[SweepTask]:
         """Every run of the sweep, in the order in which they are to be simulated."""

@@ -18,7 +18,9 @@ from sqlite_utils import Database
 
 from slurm_fair.cli.sweep.grid import SweepRun
 from slurm_fair.cli.sweep.task import Row
+from slurm_fair.cli.sweep.variants import base_of
 from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.policy.registry import in_full, load_recorded
 from slurm_fair.store.rows import plain
 
 APPLICATION = 0x53465357  # says that a database is the file of a sweep
@@ -118,8 +120,8 @@ class ResultsFile:
         with _in_words(self.path):
             known = {name: json.loads(text) for name, text in self._db.execute("SELECT * FROM policies")}
         for policy, wanted in settings.items():
-            if policy in known and known[policy] != wanted:
-                was = ", ".join(f"{key}={value}" for key, value in known[policy].items()) or "none"
+            was = _differing(policy, known[policy], wanted) if policy in known else ""
+            if was:
                 raise InputError(
                     f"{self.path}: holds runs of {policy} with other settings ({plain(was)}): give the same with "
                     "--set, or name another file with --out"
@@ -189,6 +191,16 @@ def _by_number(name: str) -> list[tuple[float, str]]:
 def _is_number(value: object) -> bool:
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return value is None or (known and math.isfinite(float(str(value))))
+
+
+def _differing(name: str, known: Mapping[str, object], wanted: Mapping[str, object]) -> str:
+    """The settings of a policy's runs in a file that are not those wanted, as --set has them; "" = none.
+
+    A file names all settings of a policy. One of before names those that were given.
+    """
+    policy = base_of(name)
+    there = in_full(policy, load_recorded(policy, known), known)
+    return ", ".join(f"{key}={there.get(key)}" for key in wanted if there.get(key) != wanted[key])
 
 
 def _refuse_another(path: Path, there: About, here: About) -> None:

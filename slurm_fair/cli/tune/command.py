@@ -81,19 +81,25 @@ TOLERANCES = (
     _part(
         "--job-tolerance",
         _USUAL.jobs,
-        "Part of the jobs that may lose more than under the best term.",
+        "A term is fair enough if the jobs with sharing loss are at most so much more, as a part of all jobs, "
+        "than under the best term.",
     ),
     _part(
         "--tenant-tolerance",
         _USUAL.tenant_hours,
-        "Part of the tenant hours that may be unfair beyond the best term.",
+        "A term is fair enough if unfair hours of tenants are at most so much more, as a part of all their hours, "
+        "than under the best term.",
     ),
     _part(
         "--jct-tolerance",
         _USUAL.jct,
-        "Part by which the mean JCT may exceed that of the best term.",
+        "A term is quick enough if its mean completion time is longer by at most this part than the shortest.",
     ),
-    _part("--overhead-limit", _USUAL.overhead, "Part of the GPU time that a term may cost at most."),
+    _part(
+        "--overhead-limit",
+        _USUAL.overhead,
+        "The largest part of the GPU time that changes of hands may take.",
+    ),
 )
 
 

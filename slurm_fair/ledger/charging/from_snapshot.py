@@ -231,7 +231,7 @@ def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
 def _since(
     ledger: Ledger, before: Bools, then: Bools, ended: Bools, active_to: Floats, sight: _Sight
 ) -> Floats:
-    """The instant since when each life is what it was `before` and `then` is, or its end for one that is not."""
+    """The instant since when each job is active: before this look, or within it; the end of one that is not."""
     since, met = constant(active_to.size, ledger.time), before.size
     if not all_of(before):
         asleep = (~before).nonzero()[0]

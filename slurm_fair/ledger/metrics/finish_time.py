@@ -124,7 +124,7 @@ def app_seconds(outcomes: Outcomes) -> Floats:
 
 
 def _app_lives(outcomes: Outcomes, app: Ints, count: int) -> tuple[Floats, Floats]:
-    """First submission and last end of each app; nobody knows its beginning who knows not that of each job."""
+    """First submission and last end of each app; nan is the first where that of one of its jobs is not known."""
     since, until = np.full(count, np.inf), np.full(count, -np.inf)
     known = np.isfinite(outcomes.submit)
     np.minimum.at(since, app[known], outcomes.submit[known])

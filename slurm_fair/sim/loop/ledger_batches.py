@@ -106,7 +106,7 @@ class Pending:
 
     @classmethod
     def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> tuple[Look, Pending]:
-        """One look more, and the ledger that lacks it."""
+        """A new look, and a ledger that has yet to charge the time until it."""
         if not isinstance(ledger, Batched):
             look = Look(snapshot, -1)
             return look, cls(ledger, None, (look,), settings)

@@ -17,7 +17,7 @@ def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
 
 
 def renewals_until(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> tuple[Event, ...]:
-    """The events of all that."""
+    """The events of the renewals of these leases until an instant."""
     job = find(snapshot.jobs.key, leases.key)
     return tuple(
         event

@@ -100,6 +100,20 @@ def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus
     return there / reference if reference and there is not None else math.nan
 
 
+def _several_speeds(machines: Machines) -> list[str]:
+    """A note for each type whose machines differ in speed."""
+    notes = []
+    for kind, name in enumerate(machines.gpu_types):
+        given = np.unique(machines.speed[machines.gpu_type == kind])
+        if len(given) > 1:
+            listed = ", ".join(f"{speed:g}" for speed in given.tolist())
+            notes.append(
+                f"{name} GPUs have several speeds ({listed}): all of them count as {given[0]:g}, the slowest; "
+                "give each speed a type of its own"
+            )
+    return notes
+
+
 def notes_on_speeds(machines: Machines, throughputs: Throughputs | None) -> list[str]:
     """Notes on speeds that are given twice, or not at all, and which of them counts."""
     measured = set(throughputs.gpu_types) if throughputs else set()
@@ -107,7 +121,7 @@ def notes_on_speeds(machines: Machines, throughputs: Throughputs | None) -> list
     twice = [f"{name} ({speed:g})" for name, speed in speeds.items() if name in measured and speed != 1]
     known = measured | {USUAL_TYPE}  # GPUs of which no type is named are the reference
     unknown = [name for name, speed in speeds.items() if name not in known and speed == 1]
-    notes = []
+    notes = _several_speeds(machines)
     if twice:
         notes.append(
             f"the cluster's speed of {', '.join(twice)} counts only for jobs that the throughputs do not know"

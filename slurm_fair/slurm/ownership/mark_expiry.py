@@ -142,7 +142,7 @@ class _Listed:
         return cls(key, key >> TASK_BITS, waiting, done, listed["submit"], listed["restarts"])
 
     def lives(self, mark: Mark) -> bool | None:
-        """None where the job is not listed; a job that took over its id says that it is gone."""
+        """True where the marked job is not over; None where it is not listed. A later job of its id is another."""
         at = int(find(self.key, np.array([mark.key], dtype=np.int64))[0])
         if at < 0:
             return None

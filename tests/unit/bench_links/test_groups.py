@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -52,3 +53,17 @@ def test_every_rank_asks_for_all_groups_and_tells_of_its_own() -> None:
     assert (only.gpus, only.nodes, only.most) == (8, 2, 4)
     assert first.asked == last.asked
     assert told == ["8 GPUs on 2 nodes: 1000 parameters in 1008.000 ms, 1.25e+05 a second"]
+
+
+class Flat(Scripted):
+    """Ranks whose all-reduces take as long whatever is sent."""
+
+    def seconds(self, members: Sequence[int], parameters: int, times: int) -> list[float] | None:
+        return [1.0] * times
+
+
+def test_a_time_that_does_not_grow_with_what_is_sent_is_none() -> None:
+    told: list[str] = []
+    found = timed_groups(Flat([Place(0, 0), Place(1, 1)]), (10, 1000), 3, told.append)
+    assert [math.isnan(one.seconds) for one in found] == [True]
+    assert told == ["2 GPUs on 2 nodes: 1000 parameters in 1000.000 ms, no longer than 10 of them"]

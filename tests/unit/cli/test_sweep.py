@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -176,10 +177,32 @@ def test_another_policy_may_come_with_settings_of_its_own(tmp_path: Path) -> Non
     assert swept(trace, "--policy", "srtf", "--set", "srtf.placement=relaxed").code == 0
     assert swept(trace, "--policy", "fifo", "--set", "fifo.placement=relaxed").code == 0
     settings = asked(file_of(trace), "select policy, settings from policies order by 1")
-    assert [(name, json.loads(text)) for name, text in settings] == [
-        ("fifo", {"placement": "relaxed"}),
-        ("srtf", {"placement": "relaxed"}),
+    assert [(name, json.loads(text)["placement"]) for name, text in settings] == [
+        ("fifo", "relaxed"),
+        ("srtf", "relaxed"),
     ]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_of_before_a_setting_goes_on_with_what_the_policy_did_then_alone(tmp_path: Path) -> None:
+    """It names the settings that were given; what `fair` did before it had the others is known."""
+    trace = made(tmp_path, jobs=6)
+    then = (
+        "--set",
+        "fair.repay_leases=0",
+        "--set",
+        "fair.reserve_part=1e6",
+        "--set",
+        "fair.unknown_beyond=1",
+    )
+    assert swept(trace, "--policy", "fair", *then).code == 0
+    with sqlite3.connect(file_of(trace)) as db:
+        db.execute("update policies set settings = '{}'")
+    said = swept(trace, "--policy", "fair", "--seed", "0,1")
+    assert said.code == 2
+    assert "with other settings (" in said.err
+    assert "unknown_beyond=1.0" in said.err
+    assert swept(trace, "--policy", "fair", "--seed", "0,1", *then).code == 0
 
 
 @pytest.mark.usefixtures("here")
@@ -280,11 +303,15 @@ def test_several_values_of_a_setting_are_simulated_like_several_policies(tmp_pat
     listed = ("--set", "fair.price_hours=0.5,10,2", "--set", "fair.solver=off")
     said = swept(trace, "--policy", "fair,srtf", *listed)
     assert (said.code, said.err) == (0, "")
-    assert sorted(asked(file_of(trace), "select policy, settings from policies")) == [
-        ("fair price_hours=0.5", '{"price_hours": 0.5, "solver": "off"}'),
-        ("fair price_hours=10", '{"price_hours": 10, "solver": "off"}'),
-        ("fair price_hours=2", '{"price_hours": 2, "solver": "off"}'),
-        ("srtf", "{}"),
+    kept = {
+        name: json.loads(text)
+        for name, text in asked(file_of(trace), "select policy, settings from policies")
+    }
+    assert sorted(kept) == ["fair price_hours=0.5", "fair price_hours=10", "fair price_hours=2", "srtf"]
+    assert [(kept[name]["price_hours"], kept[name]["solver"]) for name in sorted(kept)[:3]] == [
+        (0.5, "off"),
+        (10, "off"),
+        (2, "off"),
     ]
     with ResultsFile.to_read(Path(file_of(trace))) as results:
         names = [row["policy"] for row in results.rows()]

@@ -187,6 +187,20 @@ def test_what_a_job_of_unknown_length_ran_counts_twice_beyond_its_tenants_quota(
     assert play.round(plain(unknown_beyond=times)) == {"1", first}
 
 
+@pytest.mark.parametrize(("leaves", "first"), [(0.6, "2"), (1.2, "3")])
+def test_a_time_limit_bounds_what_a_job_of_unknown_length_counts_as_having_left(
+    leaves: float, first: str
+) -> None:
+    """X is one hour; job 2 is beyond its tenant's quota, and ran ten hours."""
+    limited = job(2, gpus=4, tenant="a", time_limit_seconds=(10.0 + leaves) * HOUR)
+    declared = {"1": 0.1 * HOUR, "3": 18 * HOUR}
+    play = Play([*four("a", 1), limited, *four("b", 3)], {"n1": 8}, declared=declared, ran={"2": 10.0 * HOUR})
+    seen = play.seen()
+    said = reasons(seen.snapshot, plain().plan(seen))["2"]
+    assert ("its time limit leaves it 30 min at most" in said) == (first == "2")
+    assert play.round(plain()) == {"1", first}
+
+
 @pytest.mark.parametrize(("hours", "served"), [(0.0, "2"), (4.01, "2"), (4.03, "3"), (1e6, "3")])
 def test_short_jobs_go_first_until_the_other_tenant_lacks_too_much_of_its_quota(
     hours: float, served: str

@@ -282,6 +282,12 @@ def test_leases_change_hands_among_spread_gangs() -> None:
 # -- what is said -----------------------------------------------------------------------------------------------
 
 
+def test_one_type_of_several_speeds_is_told_of() -> None:
+    machines = replace(typed("aa"), speed=np.array([3.0, 1.0]))
+    (note,) = notes_on_speeds(machines, measured(1.0))
+    assert note.startswith("a GPUs have several speeds (1, 3): all of them count as 1, the slowest")
+
+
 @pytest.mark.parametrize(
     ("speeds", "rates", "said"),
     [

@@ -234,6 +234,26 @@ def test_options_that_cannot_work_are_refused_by_name(bad: dict[str, Any]) -> No
         Options(**bad)
 
 
+@pytest.mark.parametrize(
+    ("table", "sizes", "usual", "lacking"),
+    [
+        ("1=0.1,2=0.2", (1, 2), 2, ""),
+        ("1=0.1,2=0.2", (), 4, ""),
+        ("1=0.1,2=0.2", (1, 2, 4, 8), 2, "4, 8 GPUs: add 4=LR,8=LR"),
+        ("1=0.1,4=0.2", (1, 2, 4), 2, "2 GPUs: add 2=LR"),
+        ("linear", (1, 2, 4), 2, ""),
+    ],
+)
+def test_a_table_of_learning_rates_has_one_for_each_size(
+    table: str, sizes: tuple[int, ...], usual: int, lacking: str
+) -> None:
+    if not lacking:
+        assert Options(lr_rule=table, gpus_choices=sizes, gpus_reference=usual).lr_rule == table
+        return
+    with pytest.raises(TemplateError, match=f"says no learning rate for {lacking}"):
+        Options(lr_rule=table, gpus_choices=sizes, gpus_reference=usual)
+
+
 def test_choices_are_numbers() -> None:
     assert parse_choices("1,2|8") == (1, 2, 8)
     assert parse_choices("") == ()
