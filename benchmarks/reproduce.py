@@ -300,7 +300,7 @@ _NEAR_SHORTEST = 0.05  # a mean completion time within so much of the shortest i
 
 
 def conclusions(results: Sequence[Row]) -> list[str]:
-    """What the table says of Astraea under each weighting and size, claim by claim, with the two figures."""
+    """The lines that say of each claim on Astraea whether it holds, under each weighting and size."""
     sites = list(dict.fromkeys((str(row["weights"]), int(row["gpus"])) for row in results))
     heads = [f"{weights}, {gpus} GPUs" for weights, gpus in sites]
     lines = [
@@ -329,7 +329,7 @@ def _number(value: float | None) -> float:
 
 
 def _against_others(rows: Sequence[Row], key: str, unit: str, slack: float = 0.0) -> str:
-    """Whether Astraea's figure is the least of all, or as near to it as `slack`."""
+    """A cell: yes where Astraea's figure is the least of all, or as near to it as `slack`."""
     mine = _of_astraea(rows, AS_IN_THE_PAPER, EVERY_TEN_SECONDS, key)
     least = min(_number(row[key]) for row in rows if row["policy"] != "astraea")
     return _verdict(mine <= least * (1.0 + slack), mine, least, unit)
@@ -338,7 +338,7 @@ def _against_others(rows: Sequence[Row], key: str, unit: str, slack: float = 0.0
 def _against_itself(
     rows: Sequence[Row], one: tuple[str, str], other: tuple[str, str], key: str, unit: str
 ) -> str:
-    """Whether Astraea's figure is lower one way than the other."""
+    """A cell: yes where Astraea's figure is lower one way than the other."""
     first, second = (_of_astraea(rows, *way, key) for way in (one, other))
     return _verdict(first < second, first, second, unit)
 

@@ -177,7 +177,9 @@ Assumptions, where the paper is silent or its data is not public:
   is the mean over those plans alone that leave somebody waiting, as `slurm-fair simulate` has it.
 * Each job names 1 to 8 of the sizes 1-16; `gavel` has the median of them for its rigid size, as in the paper.
 * A job's speed is that of its GPU type times GPUs^0.9; apart it is 1 + Exp(0.5) times slower.
-* Policies know declared run times and these speeds. Priorities of `gavel`, `sia` and `pollux` are their own.
+* Policies know declared run times and these speeds. Priorities of `gavel`, `sia` and `pollux` are their own; the
+  paper gives its Sia and Gavel the priority of Hops. So its max LR of them is lower than ours.
+* Fragments of `sia` and `gavel` are the other way round in the paper: there Gavel leaves fewer.
 * Leases of {lease:g} s end together. A look comes every {look:g} s. A restart costs nothing. The shortest jobs run
   for seconds, so the wait for one look alone is many times their run time.
 """

@@ -74,7 +74,10 @@ def bench_links(
         if pretend[0] * pretend[1] < 2:
             raise InputError("--pretend 1 1: one GPU has no links; give more nodes or GPUs")
         _print(
-            as_json, kind, by, told_apart(timed_groups(PretendedRanks(*pretend), sizes, times, _note), sizes)
+            as_json,
+            kind,
+            by,
+            measured_timings(timed_groups(PretendedRanks(*pretend), sizes, times, _note), sizes),
         )
         return
     ranks = joined(os.environ, _first_host(os.environ), by)
@@ -82,10 +85,10 @@ def bench_links(
     timings = timed_groups(ranks, sizes, times, _note if first else lambda _: None)
     ranks.leave()
     if first:
-        _print(as_json, kind, by, told_apart(timings, sizes))
+        _print(as_json, kind, by, measured_timings(timings, sizes))
 
 
-def told_apart(timings: list[Timing], sizes: tuple[int, int]) -> list[Timing]:
+def measured_timings(timings: list[Timing], sizes: tuple[int, int]) -> list[Timing]:
     """The timings; InputError where one of them says nothing, because a larger all-reduce took no longer."""
     for one in timings:
         if math.isnan(one.seconds):

@@ -39,6 +39,33 @@ def test_counting_servers_loses_nothing(problem: PlacesProblem) -> None:
     assert quick.objective >= (1 - quick.gap - 1e-9) * exact.objective
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_counting_servers_loses_nothing_where_many_jobs_want_the_same_servers(seed: int) -> None:
+    """Two kinds of servers, partly filled; each of nine jobs has up to three ways, some over several servers."""
+    dice = np.random.default_rng(seed)
+    free = dice.integers(2, 9, size=6).tolist()
+    ways = [
+        (
+            job,
+            int(dice.integers(2)),
+            int(dice.integers(1, 13)),
+            bool(dice.integers(2)),
+            float(dice.integers(1, 40)),
+        )
+        for job in range(9)
+        for _ in range(3)
+    ]
+    problem = places(free, ways, kind=[0, 0, 0, 1, 1, 1], jobs=9)
+    exact, counted, quick = literal(problem), classes(problem), fast(problem)
+    for answer in (exact, counted, quick):
+        assert violations(problem, answer) == []
+    assert exact.objective > 0
+    assert len(np.unique(exact.job)) >= 2
+    assert counted.objective == pytest.approx(exact.objective, rel=1e-7)
+    assert quick.bound >= exact.objective * (1 - 1e-9)
+    assert quick.objective >= (1 - quick.gap - 1e-9) * exact.objective
+
+
 @given(problems())
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_limits_the_places_hold_and_the_bound_is_proven(problem: PlacesProblem) -> None:

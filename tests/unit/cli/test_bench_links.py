@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 from slurm_fair.bench_links import Rates, Timing
-from slurm_fair.cli.bench_links import text_of, told_apart
+from slurm_fair.cli.bench_links import measured_timings, text_of
 from slurm_fair.config.tree import from_tree
 from slurm_fair.errors import InputError
 from tests.support.command_line import call
@@ -77,6 +77,6 @@ def test_the_type_is_that_of_the_job(
 
 def test_times_that_do_not_grow_with_what_is_sent_are_refused() -> None:
     fine = Timing(2, 1, 2, 1e-9)
-    assert told_apart([fine], (64, 1024)) == [fine]
+    assert measured_timings([fine], (64, 1024)) == [fine]
     with pytest.raises(InputError, match="2 GPUs on 2 nodes took no longer for them than for 64"):
-        told_apart([fine, Timing(2, 2, 1, math.nan)], (64, 1024))
+        measured_timings([fine, Timing(2, 2, 1, math.nan)], (64, 1024))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slurm_fair.solve.linear import MatrixEntries, Problem, solve
+from slurm_fair.solve.linear import Effort, MatrixEntries, Problem, solve
 
 ZERO, ONE = np.zeros(1, dtype=np.int64), np.ones(1)
 PROBLEM = Problem(ONE, 3 * ONE, MatrixEntries(ZERO, ZERO, ONE), 0 * ONE, 2 * ONE)
@@ -13,3 +13,13 @@ def test_a_solver_writes_nothing_among_what_commands_print(capfd: pytest.Capture
     """Some releases of HiGHS greet whoever makes a solver, which breaks every --json."""
     assert solve(PROBLEM, 5.0).objective == 2.0
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_direct_effort_goes_without_presolve_and_the_heuristic_for_reduced_costs() -> None:
+    assert Effort(nodes=3, direct=True).options() == {
+        "mip_max_nodes": 3,
+        "mip_heuristic_run_root_reduced_cost": False,
+        "presolve": "off",
+    }
+    assert Effort(nodes=3).options() == {"mip_max_nodes": 3}
+    assert solve(PROBLEM, 5.0, Effort(direct=True)).objective == 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -41,8 +42,9 @@ def best_by_trial(asked: LotsProblem) -> float:
     return best
 
 
+@pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_nothing_is_better(seed: int) -> None:
+def test_nothing_is_better(seed: int, direct: bool) -> None:
     dice = np.random.default_rng(seed)
     lots = []
     for job in range(5):
@@ -50,7 +52,7 @@ def test_nothing_is_better(seed: int) -> None:
             on = dict(zip(dice.permutation(3)[: dice.integers(1, 3)], dice.integers(1, 4, 2), strict=False))
             lots.append((job, float(dice.random() + 0.1), {int(n): int(g) for n, g in on.items()}))
     asked = problem([4, 3, 2], lots, 5)
-    found = best_lots(asked, EFFORT, np.inf)
+    found = best_lots(asked, replace(EFFORT, direct=direct), np.inf)
     assert found.objective == pytest.approx(best_by_trial(asked))
     assert found.bound == pytest.approx(found.objective)
     assert found.how is How.EXACT
