@@ -346,7 +346,8 @@ def _against_itself(
 def _verdict(holds: bool, first: float, second: float, unit: str) -> str:
     if math.isnan(first) or math.isnan(second):
         return "-"
-    return f"{'yes' if holds else 'no'} ({_shown(first, unit)}, {_shown(second, unit)})"
+    hours = " h" if unit == "h" else ""
+    return f"{'yes' if holds else 'no'} ({_shown(first, unit)}{hours}, {_shown(second, unit)}{hours})"
 
 
 CLAIMS: Sequence[tuple[str, Callable[[Sequence[Row]], str]]] = (

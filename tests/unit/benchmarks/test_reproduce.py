@@ -40,8 +40,8 @@ def rows(weights: str, jct: float, far: float | None = 0.01) -> list[dict[str, A
     ("claim", "cells"),
     [
         ("fewer sharing-loss jobs |", ["yes (3.0%, 5.0%)", "yes (3.0%, 5.0%)"]),
-        ("within 5%", ["no (11.00, 10.00)", "yes (10.40, 10.00)"]),
-        ("than with aligned ones", ["yes (11.00, 22.00)", "yes (10.40, 20.80)"]),
+        ("within 5%", ["no (11.00 h, 10.00 h)", "yes (10.40 h, 10.00 h)"]),
+        ("than with aligned ones", ["yes (11.00 h, 22.00 h)", "yes (10.40 h, 20.80 h)"]),
         ("looks at changes", ["yes (1.0%, 3.0%)", "yes (1.0%, 3.0%)"]),
         ("below 0.95", ["yes (1.0%, 1.0%)", "-"]),
     ],
