@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import Sizes
+from slurm_fair.policy import load
 from slurm_fair.throughput import Links
+from tests.support.accounts import places, view
 from tests.support.reporting import Looks, ended, known_rate, row_of, running, told, waiting, with_liar
 
 
@@ -157,3 +159,18 @@ def test_a_server_on_which_a_class_is_slower_is_told() -> None:
     on_a1, on_a2, on_v1 = seen.speeds.on_nodes(np.array([0]), 3)[:, 0].tolist()
     assert on_a2 / on_a1 == pytest.approx(0.5, rel=0.15)
     assert on_v1 == 1.0, "of another type nothing is known"
+
+
+@pytest.mark.parametrize(("slow", "fast"), [("a1", "a2"), ("a2", "a1")])
+def test_a_server_on_which_reports_were_slow_is_left_to_others_by_the_plan(slow: str, fast: str) -> None:
+    """Jobs of one class report a third of the speed on one server: `hops` gives the next job the other one."""
+    looks = Looks()
+    for number in range(1, 13):
+        where, rate = ((slow, 2.0), (fast, 6.0))[number % 2]
+        begin = 100.0 * number
+        looks.trains([running(number, gpus=2, start=begin, on={where: 2})], rate, 90, since=begin)
+    seen = looks.look(2000, [waiting(20, gpus=2)])
+    assert seen.speeds is not None
+    assert seen.speeds.nodes is not None
+    granted = places(seen, load("hops", {}).plan(view(seen)))
+    assert list(granted["20"]) == [fast]
