@@ -8,7 +8,7 @@ export SLURM_FAIR_SIGNAL=USR1
 export SLURM_FAIR_GRACE=300
 export SLURM_FAIR_GPUS_CHOICES=1,2,4
 export SLURM_FAIR_GPUS_REFERENCE=2
-export SLURM_FAIR_LR_RULE=1=0.1,2=0.2
+export SLURM_FAIR_LR_RULE=1=0.1,2=0.2,4=0.4
 export SLURM_FAIR_APP='sweep 1'
 export SLURM_FAIR_LEASE_PY='/opt/slurm fair/lease.py'
 export SLURM_FAIR_PUBLISH_DIR=/shared/leases

@@ -46,7 +46,7 @@ FULL = Options(
     grace_seconds=300,
     gpus_choices=(1, 2, 4),
     gpus_reference=2,
-    lr_rule="1=0.1,2=0.2",
+    lr_rule="1=0.1,2=0.2,4=0.4",
     app="sweep 1",
     checkpoint_command="touch 'my file'",
     pass_on="steps",
