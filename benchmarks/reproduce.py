@@ -320,8 +320,8 @@ def conclusions(results: Sequence[Row]) -> list[str]:
 
 
 def _of_astraea(rows: Sequence[Row], leases: str, looks: str, key: str) -> float:
-    ways = ("astraea", leases, looks)
-    return _number(next(r[key] for r in rows if (r["policy"], r["leases"], r["interval"]) == ways))
+    way = ("astraea", leases, looks)
+    return _number(next(r[key] for r in rows if (r["policy"], r["leases"], r["interval"]) == way))
 
 
 def _number(value: float | None) -> float:
@@ -332,7 +332,7 @@ def _against_others(rows: Sequence[Row], key: str, unit: str, slack: float = 0.0
     """A cell: yes where Astraea's figure is the least of all, or as near to it as `slack`."""
     mine = _of_astraea(rows, AS_IN_THE_PAPER, EVERY_TEN_SECONDS, key)
     least = min(_number(row[key]) for row in rows if row["policy"] != "astraea")
-    return _verdict(mine <= least * (1.0 + slack), mine, least, unit)
+    return _yes_or_no(mine <= least * (1.0 + slack), mine, least, unit)
 
 
 def _against_itself(
@@ -340,10 +340,10 @@ def _against_itself(
 ) -> str:
     """A cell: yes where Astraea's figure is lower one way than the other."""
     first, second = (_of_astraea(rows, *way, key) for way in (one, other))
-    return _verdict(first < second, first, second, unit)
+    return _yes_or_no(first < second, first, second, unit)
 
 
-def _verdict(holds: bool, first: float, second: float, unit: str) -> str:
+def _yes_or_no(holds: bool, first: float, second: float, unit: str) -> str:
     if math.isnan(first) or math.isnan(second):
         return "-"
     hours = " h" if unit == "h" else ""

@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 
 from benchmarks import arguments
 from slurm_fair.model import Standing, TickRecord, Verdict
+from slurm_fair.model.columns import any_of
 from slurm_fair.sim import Scenario, rules_for, simulate
-from slurm_fair.sim.loop.log import has_the_last_word, left_idle
+from slurm_fair.sim.loop.log import is_final, left_idle
 from slurm_fair.trace import Trace, TraceWish, generate, read_machines
 from slurm_fair.trace.classes import WORKLOADS
 
@@ -54,8 +55,8 @@ class RoundEnds:
 
     def take(self, tick: TickRecord, standing: Standing) -> None:
         """The plan counts in place of those before it in its round."""
-        if has_the_last_word(tick, standing):
-            waits = bool((tick.plan.verdict == Verdict.WAIT.code).any())
+        if is_final(tick, standing):
+            waits = any_of(tick.plan.verdict == Verdict.WAIT.code)
             self.idle[int(tick.time // ROUND_SECONDS)] = left_idle(tick, standing) if waits else 0
 
     @property

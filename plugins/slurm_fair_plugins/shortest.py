@@ -17,12 +17,12 @@ from slurm_fair.policy import (
     Words,
     alike,
     any_of,
+    attained,
     check_settings,
     contenders,
     only_renews,
     ordered,
 )
-from slurm_fair.policy.remaining import attained
 
 WORDS = Words(
     granted="it is among the shortest",

@@ -6,9 +6,9 @@ from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, 
 from slurm_fair_templates.stamp import SIGNALS, StampWords, script_hash, stamped
 from slurm_fair_templates.submission import (
     gpus_asked,
-    keeps_its_size,
     may_not_be_requeued,
     notes,
+    notes_on_size,
     script_of_wrap,
     submit_argv,
 )
@@ -23,9 +23,9 @@ __all__ = [
     "StampWords",
     "directives",
     "gpus_asked",
-    "keeps_its_size",
     "may_not_be_requeued",
     "notes",
+    "notes_on_size",
     "parse_choices",
     "render",
     "script_hash",

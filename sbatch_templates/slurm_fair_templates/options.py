@@ -100,7 +100,7 @@ class Options:
         """Refuse a table of learning rates that lacks one of the sizes with which the job can run."""
         if self.lr_rule in LR_RULES or not self.gpus_choices:
             return
-        lacking = [gpus for gpus in self.gpus_choices if gpus not in _rates(self.lr_rule)]
+        lacking = [gpus for gpus in self.gpus_choices if gpus not in _gpus_in_table(self.lr_rule)]
         if lacking:
             listed, cure = ", ".join(map(str, lacking)), ",".join(f"{gpus}=LR" for gpus in lacking)
             raise TemplateError(
@@ -127,10 +127,10 @@ def parse_choices(text: str) -> tuple[int, ...]:
 
 def _is_table(text: str) -> bool:
     """True for a learning rate above 0 for each of some numbers of GPUs."""
-    return len(_rates(text)) == len(text.split(","))
+    return len(_gpus_in_table(text)) == len(text.split(","))
 
 
-def _rates(text: str) -> frozenset[int]:
+def _gpus_in_table(text: str) -> frozenset[int]:
     """The numbers of GPUs for which a table says a learning rate above 0."""
     rows = [_RATE.fullmatch(row) for row in text.split(",")]
     return frozenset(int(row[1]) for row in rows if row and int(row[1]) > 0 and _is_rate(row[2]))

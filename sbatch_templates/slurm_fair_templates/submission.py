@@ -46,13 +46,11 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
     return tuple(said)
 
 
-def keeps_its_size(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+def notes_on_size(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Notes on options with which Slurm cannot change a job's number of GPUs, one line each."""
     own = directives(script)
     given = [f"--{name}" for name in FIX_THE_SIZE if has(name, line.options, own)]
-    given += [
-        word for name in FIX_THE_SIZE if (word := f"SBATCH_{name.replace('-', '_').upper()}") in environ
-    ]
+    given += [word for word in map(_variable, FIX_THE_SIZE) if word in environ]
     return tuple(
         f"{option}: the job keeps its number of GPUs, whatever --gpus-choices says" for option in given
     )
@@ -75,13 +73,18 @@ def script_of_wrap(line: CommandLine) -> str | None:
     return None if command is None else f"#!/bin/sh\n{command}\n"
 
 
+def _variable(option: str) -> str:
+    """The variable that stands for an option of sbatch."""
+    return "SBATCH_" + option.replace("-", "_").upper()
+
+
 def gpus_asked(given: Iterable[Given], environ: Mapping[str, str]) -> int:
     """GPUs that the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
     options = tuple(given)
 
     def value(name: str) -> str:
         asked = effective(name, options)
-        return environ.get("SBATCH_" + name.replace("-", "_").upper(), "") if asked is None else asked
+        return environ.get(_variable(name), "") if asked is None else asked
 
     nodes, tasks = (_first_number(value(name)) or 1 for name in ("nodes", "ntasks"))
     for name, times in (

@@ -73,12 +73,8 @@ def bench_links(
     if by == "sockets":
         if pretend[0] * pretend[1] < 2:
             raise InputError("--pretend 1 1: one GPU has no links; give more nodes or GPUs")
-        _print(
-            as_json,
-            kind,
-            by,
-            measured_timings(timed_groups(PretendedRanks(*pretend), sizes, times, _note), sizes),
-        )
+        timings = timed_groups(PretendedRanks(*pretend), sizes, times, _note)
+        _print(as_json, kind, by, measured_timings(timings, sizes))
         return
     ranks = joined(os.environ, _first_host(os.environ), by)
     first = ranks.rank == 0

@@ -192,7 +192,7 @@ def submit(
     if code == 0:
         stays = templates.may_not_be_requeued(line, script, environ)
         without_turn = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
-        stuck = templates.keeps_its_size(line, script, environ) if options.gpus_choices else ()
+        stuck = templates.notes_on_size(line, script, environ) if options.gpus_choices else ()
         for note in (*without_turn, *stuck, *templates.notes(line, script, environ)):
             click.echo(f"fair-sbatch: {note}", err=True)
     return code

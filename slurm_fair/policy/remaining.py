@@ -54,9 +54,12 @@ class Remaining(NamedTuple):
         return known
 
 
-def attained(view: View) -> Floats:
-    """The time that each job has run, in place of what it has left; no more than its time limit leaves it."""
-    ran = view.ran_seconds
-    limit = view.snapshot.jobs.time_limit_seconds - ran
-    seconds: Floats = np.minimum(np.maximum(ran, view.terms.term / _FRESH), np.maximum(limit, LEAST_SECONDS))
-    return seconds
+def attained(view: View, times: float = 1.0) -> Floats:
+    """So many times what each job has run, in place of what it has left; no more than its time limit leaves it."""
+    ran = np.maximum(view.ran_seconds, view.terms.term / _FRESH)
+    return np.minimum(times * ran, limit_leaves(view))
+
+
+def limit_leaves(view: View) -> Floats:
+    """The time that each job may still run by its time limit."""
+    return np.maximum(view.snapshot.jobs.time_limit_seconds - view.ran_seconds, LEAST_SECONDS)

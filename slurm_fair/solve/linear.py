@@ -75,17 +75,18 @@ class Effort:
     iterations: int | None = None  # of the simplex method
     gap: float | None = None  # of an integer problem, relative; None = the solver's own
     target: float | None = None  # of an integer problem: an objective that is good enough
-    direct: bool = False
+    direct: bool = False  # without presolve: for a problem that is small and nearly whole by itself
 
     def options(self) -> dict[str, float | int | str]:
         """The limits in HiGHS' words."""
+        plain = self.direct or self.target is not None
         named = {
             "mip_max_nodes": self.nodes,
             "simplex_iteration_limit": self.iterations,
             "mip_rel_gap": self.gap,
             "mip_abs_gap": None if self.gap is None else 0.0,
             "objective_target": self.target,
-            "mip_heuristic_run_root_reduced_cost": None if self.target is None and not self.direct else False,
+            "mip_heuristic_run_root_reduced_cost": False if plain else None,
             "presolve": "off" if self.direct else None,
         }
         return {name: value for name, value in named.items() if value is not None}

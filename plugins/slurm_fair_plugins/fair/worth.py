@@ -19,11 +19,12 @@ from slurm_fair.policy import (
     View,
     alike,
     any_of,
+    attained,
     take_or,
     usual_gpus,
 )
 from slurm_fair.policy.orders.in_line import gpus_ahead
-from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining
+from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining, limit_leaves
 from slurm_fair_plugins.fair.arrivals import stretched
 
 HOUR = 3600.0
@@ -68,6 +69,10 @@ class Objective:
         """The worth of a tenant's own GPU for an hour, in what is left: 1 / X."""
         return 1.0 / max(self.price_hours, _LEAST_PRICE_HOURS)
 
+    def counted_left(self, run_left: Floats, runs: Bools) -> Floats:
+        """Seconds that count as left: fewer for a job that runs, and what a restart costs more for the others."""
+        return np.where(runs, run_left * (1.0 - self.inertia), run_left + self.restart_seconds)
+
     def growth(self, debt: Floats, term: float) -> Floats:
         """The part of itself by which a quota grows: its tenant has back what it lacks after so many leases."""
         return ratio(debt * HOUR, self.repay_leases * term, nothing=0.0)
@@ -106,8 +111,7 @@ class Worth:
         """The worth of these jobs; `crowd` is how many jobs share the cluster."""
         remaining = Remaining.of(view, longer)
         run_left = remaining.seconds[rows]
-        goes_on, stopped = run_left * (1.0 - aims.inertia), run_left + aims.restart_seconds
-        left = np.where(view.expired[rows], goes_on, stopped)
+        left = aims.counted_left(run_left, view.expired[rows])
         slack = _slack(view, rows, remaining, crowd, aims)
         at_best = _at_best(view, remaining)
         backlog, at_best = _backlog(view, remaining, at_best), at_best[rows]
@@ -123,10 +127,8 @@ class Worth:
         quota, debt = view.tenant_quota[tenant], _debt_hours(view)[tenant]
         repaid = quota * aims.growth(debt, view.terms.term)
         in_quota = ahead < quota + repaid - _SLIVER
-        at_most = view.snapshot.jobs.time_limit_seconds[rows] - view.ran_seconds[rows]
-        limited = ~known & (run_left >= at_most)
-        guess = np.minimum(aims.unknown_beyond * run_left, np.maximum(at_most, run_left))
-        guess = np.where(view.expired[rows], guess * (1.0 - aims.inertia), guess + aims.restart_seconds)
+        limited = ~known & (run_left >= limit_leaves(view)[rows])
+        guess = aims.counted_left(attained(view, aims.unknown_beyond)[rows], view.expired[rows])
         left = np.where(known | in_quota, left, guess)
         short = HOUR / left
         nearly = short >= aims.price

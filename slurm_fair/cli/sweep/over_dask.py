@@ -66,7 +66,7 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
 
 
 async def _reach(distributed: Any, address: str) -> None:
-    """Connect once: a client that cannot is never whole, and Python would show what it leaves behind."""
+    """Connect once before a client is made: Dask leaves a client open that failed to connect."""
     comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS)
     await comm.close()
 

@@ -33,8 +33,8 @@ def _failure(tick: TickRecord, second: float) -> str:
     return f"{place if colon else ''}{colon}{who} failed at second {second:g} of the trace: {what}"
 
 
-def has_the_last_word(tick: TickRecord, standing: Standing) -> bool:
-    """True where idle GPUs stay idle after a plan: it may grant, and no job is about to give its GPUs back."""
+def is_final(tick: TickRecord, standing: Standing) -> bool:
+    """True where a plan decides what stays idle: it may grant, and no job is about to give its GPUs back."""
     return tick.terms.grants_at(tick.time) and not any_of(standing.leases.revoking)
 
 
@@ -71,7 +71,7 @@ class Log:
             self._refuse_memory(tick)
         for event in tick.events:
             self.heard.take(event)
-        if any_of(tick.plan.verdict == Verdict.WAIT.code) and has_the_last_word(tick, standing):
+        if any_of(tick.plan.verdict == Verdict.WAIT.code) and is_final(tick, standing):
             self._idle[left_idle(tick, standing)] += 1
         if self._listen is not None:
             self._listen(tick, standing)

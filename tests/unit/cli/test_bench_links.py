@@ -15,7 +15,7 @@ from slurm_fair.config.tree import from_tree
 from slurm_fair.errors import InputError
 from tests.support.command_line import call
 
-TRIED = ("bench-links", "--by", "sockets", "--parameters", str(1 << 20), "--times", "5")
+TRIED = ("bench-links", "--by", "sockets", "--parameters", str(1 << 23), "--times", "7")
 
 
 @pytest.mark.parametrize(

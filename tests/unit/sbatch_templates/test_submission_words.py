@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.cli.fair_sbatch import NO_PROFILER, NOT_REQUEUED, TOO_BIG
 from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
-from slurm_fair_templates import Options, gpus_asked, keeps_its_size, notes, split, submit_argv
+from slurm_fair_templates import Options, gpus_asked, notes, notes_on_size, split, submit_argv
 
 
 def run(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -163,5 +163,5 @@ def test_who_can_get_no_turn_of_the_profiler_is_told_at_once(
 def test_options_that_keep_a_job_of_several_sizes_at_one_are_named(
     words: list[str], script: str, environ: dict[str, str], options: list[str]
 ) -> None:
-    said = keeps_its_size(split(words), f"#!/bin/sh\n{script}", environ)
+    said = notes_on_size(split(words), f"#!/bin/sh\n{script}", environ)
     assert [note.partition(": ")[0] for note in said] == options
