@@ -29,13 +29,13 @@ from slurm_fair.policy import (
     any_of,
     check_settings,
     contenders,
-    oldest_first,
     once,
     ordered,
     with_again,
 )
 from slurm_fair.policy.orders.ordered import ANY_TYPE
 from slurm_fair.solve import LIMIT_SECONDS, Table
+from slurm_fair_plugins.priority import Queue, queued
 from slurm_fair_plugins.received import Crowd, KeptShares, Received, ServiceClock, SharesPast
 
 __all__ = ["Crowd", "InRounds", "limit_of"]
@@ -58,9 +58,10 @@ class InRounds:
     shares are computed anew at a round's end when jobs came or went, but not more often than every
     `reset_seconds` (the very first time does not count); then all time received is forgotten, and what a job had
     too little is kept as its deficit. A job starts with half a round received, so that the first comparison is
-    defined. Order: share / time received, then deficit, then age; types one after the other; a job whose gang
-    does not fit is passed over. A job that came since has no share: with `newcomers = "fill"` it gets what nobody
-    else uses; with "wait" it gets nothing until there is one, even where GPUs are idle (so it is published).
+    defined. Order: share / time received, then deficit, then the `queue`; types one after the other; a job whose
+    gang does not fit is passed over. A job that came since has no share: with `newcomers = "fill"` it gets what
+    nobody else uses, in the order of the `queue`; with "wait" it gets nothing until there is one, even where GPUs
+    are idle (so it is published).
     Time received is all the time that a job ran; with `received = "progress"` that in which it made progress, as
     it reports itself, so that what a restart costs does not count (so it is published).
     """
@@ -78,6 +79,7 @@ class InRounds:
     reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every change")] = 1000.0
     newcomers: Literal["wait", "fill"] = "fill"
     received: Literal["progress", "run"] = "run"
+    queue: Queue = "age"
     placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
@@ -197,6 +199,7 @@ class _RoundAccounts:
         """Contenders, who has received least of its share first; sets their GPU type."""
         if len(rows) == 0:
             return rows
+        rows = queued(self.view, rows, self.policy.queue)
         at = self.crowd.rows.searchsorted(rows)
         shared = (
             ~np.isnan(self._received.share[at, 0]) if len(self.kinds) else np.zeros(len(rows), dtype=bool)
@@ -205,14 +208,14 @@ class _RoundAccounts:
         order = self._picked_first(rows, at) if len(rows) else rows
         if self.policy.newcomers == "wait":
             return order
-        return np.concatenate([order, oldest_first(self.view, others)])
+        return np.concatenate([order, others])
 
     def _sorted(self, rows: Ints, at: Ints, kind: int) -> Ints:
         if len(rows) < 2:
             return np.arange(len(rows))
         received = self._received
         priority, deficit = alike(received.priority[at, kind]), np.round(received.deficit[at, kind], 3)
-        return np.lexsort((self.view.first_submit[rows], -deficit, -priority))
+        return np.lexsort((-deficit, -priority))
 
     def _picked_first(self, rows: Ints, at: Ints) -> Ints:
         """The jobs that are taken while GPUs are left, by their number alone, before the rest; and on which type.

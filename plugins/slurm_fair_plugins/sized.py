@@ -30,6 +30,7 @@ from slurm_fair_plugins.configurations import (
     freely_placed,
     shapes_now,
 )
+from slurm_fair_plugins.priority import Queue, queued
 
 WORDS = Words(
     granted="its size and GPU type are part of the best choice for all jobs",
@@ -40,7 +41,7 @@ WORDS = Words(
 )
 _EFFORT = Effort(nodes=500, iterations=200_000, gap=0.001)
 _LEAST_GAIN = 0.01
-_OLDER = 0.01  # what more a configuration is worth to the oldest job: between equals the older goes first
+_AHEAD = 0.01  # what more a configuration is worth to the first of the queue: it goes before its equals
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Sized:
 
     power: Annotated[float, Within(-10, -0.01, "the paper's p: the lower, the more even")] = -1.0
     restart_seconds: Annotated[float, Within(0, 86400, "what a change costs a job")] = 30.0
+    queue: Queue = "age"
 
     @property
     def without(self) -> float:
@@ -78,12 +80,12 @@ class Sized:
 
 
 class _Choice:
-    """The jobs of one look in the order of submission, and the offer."""
+    """The jobs of one look in the order of the queue, and the offer."""
 
     def __init__(self, view: View, policy: Sized, limit_seconds: float) -> None:
         self.view, self.policy, self.offer, self.limit_seconds = view, policy, Offer(view), limit_seconds
         rows = np.flatnonzero(view.waiting | self.offer.contested)
-        self.rows = rows[np.argsort(view.first_submit[rows], kind="stable")]
+        self.rows = queued(view, rows, policy.queue)
         self._barred = over_array_limit(view, self.rows)
         self.score: Floats = np.full(len(view.waiting), np.nan)
 
@@ -137,7 +139,7 @@ class _Choice:
         changes = (now.on[ways.job] >= 0) & ~ways.unchanged(now)
         gain = ways.gain * np.where(changes, np.clip(factor, 0.0, 1.0)[ways.job], 1.0)
         values: Floats = self.policy.without - np.maximum(gain, _LEAST_GAIN) ** self.policy.power
-        return values * (1.0 + _OLDER * (1.0 - ways.job / len(rows)))
+        return values * (1.0 + _AHEAD * (1.0 - ways.job / len(rows)))
 
     def _lay(
         self, rows: Ints, got: Ints, chosen: Configurations, possible: Configurations, now: Shape

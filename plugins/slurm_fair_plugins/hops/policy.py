@@ -26,10 +26,10 @@ from slurm_fair.policy import (
 )
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
 from slurm_fair_plugins.configurations import configurations, freely_placed, shapes_now
-from slurm_fair_plugins.hops.priority import Name, priorities
 from slurm_fair_plugins.hops.program import considered, program, worth
 from slurm_fair_plugins.hops.servers import split_by_speed
-from slurm_fair_plugins.hops.window import by_priority, sensitivity, window_end, with_insensitive
+from slurm_fair_plugins.hops.window import sensitivity, window_end, with_insensitive
+from slurm_fair_plugins.priority import Name, by_priority, priorities
 
 WORDS = Words(
     granted="the plan of this round is worth most with it on these GPUs",

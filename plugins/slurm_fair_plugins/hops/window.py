@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
-from slurm_fair.policy import Bools, Floats, Ints, View, alike, speed_in
-from slurm_fair_plugins.hops.priority import type_parts
-
-
-def by_priority(view: View, rows: Ints, prior: Floats) -> Ints:
-    """Places in `rows`, the highest priority first, then whoever was submitted first."""
-    order: Ints = np.lexsort((view.first_submit[rows], -alike(prior)))
-    return order
+from slurm_fair.policy import Bools, Floats, Ints, View, speed_in
+from slurm_fair_plugins.priority import type_parts
 
 
 def window_end(least: Ints, total: int) -> int:

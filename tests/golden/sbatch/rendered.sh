@@ -47,7 +47,7 @@ slurm_fair_open=
 slurm_fair_size() {
     local shown
     export SLURM_FAIR_NODES=${SLURM_JOB_NUM_NODES:-1}
-    export SLURM_FAIR_GPUS=$((${SLURM_GPUS_ON_NODE:-0} * SLURM_FAIR_NODES))
+    export SLURM_FAIR_GPUS=$((${SLURM_GPUS_ON_NODE:-0} * SLURM_FAIR_NODES)) SLURM_FAIR_LR_FACTOR=1
     if [[ -z $SLURM_FAIR_GPUS_CHOICES ]]; then return 0; fi
     if ((SLURM_FAIR_NODES > 1)) && [[ -n ${SLURM_GPUS:-} ]]; then # they may not lie evenly on its nodes
         shown=$(squeue -h -j "$SLURM_JOB_ID" -O tres-alloc:300 2>/dev/null)
@@ -57,6 +57,18 @@ slurm_fair_size() {
     [[ -z ${SLURM_GPUS:-} ]] || SLURM_GPUS=${SLURM_GPUS%"${SLURM_GPUS##*:}"}$SLURM_FAIR_GPUS
     [[ -z ${SLURM_GPUS_PER_NODE:-} ]] ||
         SLURM_GPUS_PER_NODE=${SLURM_GPUS_PER_NODE%"${SLURM_GPUS_PER_NODE##*:}"}$SLURM_GPUS_ON_NODE
+    SLURM_FAIR_LR_FACTOR=$(slurm_fair_lr_factor)
+}
+
+# What the learning rate of the usual size is to be multiplied by in this run; 1 where the rule says nothing of it.
+slurm_fair_lr_factor() {
+    local usual=${SLURM_FAIR_GPUS_REFERENCE:-${SLURM_FAIR_GPUS_CHOICES%%,*}}
+    LC_ALL=C awk -v gpus="$SLURM_FAIR_GPUS" -v usual="$usual" -v rule="$SLURM_FAIR_LR_RULE" 'BEGIN {
+        if (rule == "linear" || rule == "sqrt") { rate[gpus] = gpus; rate[usual] = usual }
+        else for (at = split(rule, pairs, ","); at > 0; at--) { split(pairs[at], pair, "="); rate[pair[1] + 0] = pair[2] + 0 }
+        factor = rate[gpus] > 0 && rate[usual] > 0 ? rate[gpus] / rate[usual] : 1
+        printf "%.9g\n", rule == "sqrt" ? sqrt(factor) : factor
+    }' 2>/dev/null || echo 1
 }
 
 slurm_fair_now() { printf '%(%s)T' -1; }

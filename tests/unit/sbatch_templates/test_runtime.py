@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_fair.lease import learning_rate_factor
 from slurm_fair_templates import Options, wrap
 from tests.support.job_runs import BASH, NOWHERE, Run, starting
 
@@ -84,6 +85,20 @@ def test_steps_of_srun_are_asked_for_with_the_size_of_this_run(
     assert set(others) == seen
 
 
+@pytest.mark.parametrize("gpus", [1, 2, 4, 8])
+@pytest.mark.parametrize("rule", ["fixed", "linear", "sqrt", "1=0.3,2=0.1,4=2e-1,8=0.25"])
+def test_the_environment_has_the_factor_that_the_python_side_works_out(
+    start: Callable[..., Run], rule: str, gpus: int
+) -> None:
+    run = start(
+        "#!/bin/sh\necho $SLURM_FAIR_LR_FACTOR\n",
+        options=Options(gpus_choices=(1, 2, 4, 8), gpus_reference=2, lr_rule=rule),
+        SLURM_GPUS_ON_NODE=str(gpus),
+    )
+    assert run.ends() == 0
+    assert float(run.text()) == pytest.approx(learning_rate_factor(rule, gpus, 2))
+
+
 def test_the_program_sees_what_the_protocol_promises(start: Callable[..., Run], tmp_path: Path) -> None:
     options = Options(
         grace_seconds=33, gpus_choices=(1, 2, 4), lr_rule="sqrt", app="my search", signal="USR1"
@@ -102,6 +117,7 @@ def test_the_program_sees_what_the_protocol_promises(start: Callable[..., Run], 
         "SLURM_FAIR_GPUS_CHOICES": "1,2,4",
         "SLURM_FAIR_GPUS": "0",
         "SLURM_FAIR_GPUS_REFERENCE": "",
+        "SLURM_FAIR_LR_FACTOR": "1",
         "SLURM_FAIR_LR_RULE": "sqrt",
         "SLURM_FAIR_APP": "my search",
         "SLURM_FAIR_LEASE_PY": "",

@@ -10,8 +10,8 @@ import pytest
 from slurm_fair.model import JobState, NodeSpeeds, Speeds, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
-from tests.support.accounts import verdicts
-from tests.support.builders import job
+from tests.support.accounts import places, verdicts
+from tests.support.builders import NodeSpec, job
 from tests.support.hops_views import NOW, plan, sight
 
 
@@ -23,7 +23,7 @@ def on_unlike_servers(seen: View, **ratio: float) -> View:
         np.array([names.index(name) for name in ratio]),
         np.array([*ratio.values()]),
     )
-    table = np.full((1, 1, 1, 2), 100.0)
+    table = np.full((1, len(seen.snapshot.gpu_types), 1, 2), 100.0)
     speeds = Speeds(np.zeros(rows, dtype=np.int64), np.array([4]), table, table / 100, ("a: x",), known)
     return replace(seen, snapshot=replace(seen.snapshot, speeds=speeds))
 
@@ -62,3 +62,30 @@ def test_a_gang_that_runs_on_unlike_servers_stays_there() -> None:
     runs = job(1, gpus=6, state=JobState.RUNNING, start=NOW - 400, on={"n1": 3, "n2": 3})
     seen = on_unlike_servers(sight([runs], {"n1": 4, "n2": 4}, over={1: {"n1": 3, "n2": 3}}), n1=0.5)
     assert verdicts(seen.snapshot, load("hops", {}).plan(seen))["1"] is Verdict.RENEW
+
+
+FOUR: dict[str, int | NodeSpec] = {"n1": 8, "n2": 8, "n3": 8, "n4": 8}
+
+
+def test_beside_a_gang_that_one_class_can_hold_servers_are_told_apart() -> None:
+    seen = on_unlike_servers(sight([job(1, gpus=16), job(2, gpus=8)], FOUR), n1=0.4)
+    placed = plan(seen)
+    assert len(placed["1"]) == 2
+    assert "n1" not in placed["1"] | placed["2"], "three servers are faster, and two jobs need three"
+
+
+def test_a_class_that_holds_a_gang_only_with_drained_servers_holds_none() -> None:
+    nodes = FOUR | {"n3": NodeSpec(gpus=8, usable=False), "n4": NodeSpec(gpus=8, usable=False)}
+    seen = on_unlike_servers(sight([job(1, gpus=16)], nodes), n1=0.4)
+    assert plan(seen) == {"1": {"n1": 8, "n2": 8}}
+
+
+def test_a_region_with_a_gang_on_unlike_servers_leaves_the_others_divided() -> None:
+    nodes = FOUR | {name: NodeSpec(gpu_type="v100") for name in ("n3", "n4")}
+    torn = job(1, gpus=16, gpu_type="a100", state=JobState.RUNNING, start=NOW - 400, on={"n1": 8, "n2": 8})
+    jobs = [torn, job(2, gpus=8, gpu_type="v100")]
+    seen = on_unlike_servers(sight(jobs, nodes, over={1: {"n1": 8, "n2": 8}}), n1=0.5, n3=0.5)
+    made = load("hops", {}).plan(seen)
+    assert objections(made, seen) == ""
+    assert verdicts(seen.snapshot, made)["1"] is Verdict.RENEW
+    assert places(seen.snapshot, made) == {"2": {"n4": 8}}

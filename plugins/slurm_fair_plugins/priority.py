@@ -1,4 +1,4 @@
-"""Priorities of jobs by name: Hops' latency ratio and those that it is compared with (3.6, 4.4, 4.5)."""
+"""Priorities of jobs by name: Hops' latency ratio and those that it is compared with (3.6, 4.3 to 4.5)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,31 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
-from slurm_fair.policy import Bools, Floats, Ints, View, sizes_of, speed_in, take_or
+from slurm_fair.policy import Bools, Floats, Ints, View, alike, oldest_first, sizes_of, speed_in, take_or
 
 Name: TypeAlias = Literal["lr", "ftf", "las", "sjf", "srtf", "ltgf"]
+Queue: TypeAlias = Literal[
+    "age", "lr"
+]  # among those whom a policy takes for equals: oldest first, or as in Hops
 _NOBODY_KNOWS = 3600.0  # seconds that jobs run of which nobody said how long, where nobody said it of any
 
 
 def priorities(view: View, rows: Ints, name: Name) -> Floats:
     """The priority of these rows of the snapshot's jobs; the highest goes first."""
     return _PRIORITIES[name](view, rows)
+
+
+def by_priority(view: View, rows: Ints, prior: Floats) -> Ints:
+    """Places in `rows`, the highest priority first, then whoever was submitted first."""
+    order: Ints = np.lexsort((view.first_submit[rows], -alike(prior)))
+    return order
+
+
+def queued(view: View, rows: Ints, queue: Queue) -> Ints:
+    """These rows in the order of such a queue."""
+    if queue == "age":
+        return oldest_first(view, rows)
+    return rows[by_priority(view, rows, priorities(view, rows, queue))]
 
 
 def expected_run_seconds(view: View, rows: Ints) -> Floats:

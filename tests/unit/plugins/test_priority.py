@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from slurm_fair_plugins.hops.priority import expected_run_seconds, priorities
+from slurm_fair.policy import load
+from slurm_fair_plugins.priority import expected_run_seconds, priorities
+from tests.support.accounts import places
 from tests.support.builders import NodeSpec, job, node
 from tests.support.hops_views import plan, sight
 
@@ -49,3 +51,12 @@ def test_priorities_by_name(name: str, first: str) -> None:
     had = np.array([0.0, 100.0, 100.0])
     seen = replace(seen, ledger=replace(seen.ledger, jobs=jobs.with_columns(had=had, owed=had + 1)))
     assert list(plan(seen, priority=name)) == [first]
+
+
+@pytest.mark.parametrize(("queue", "first"), [("age", "1"), ("lr", "2")])
+@pytest.mark.parametrize("name", ["gavel", "sia", "pollux"])
+def test_between_equals_the_first_of_the_queue_goes(name: str, queue: str, first: str) -> None:
+    jobs = [job(1, gpus=8, submit=100), job(2, gpus=8, submit=200)]
+    waited = {"1": 9900.0, "2": 9800.0}
+    seen = sight(jobs, {"n1": 8}, waited=waited, declared_seconds=[9000.0, 90.0])
+    assert places(seen.snapshot, load(name, {"queue": queue}).plan(seen)) == {first: {"n1": 8}}
