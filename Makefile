@@ -85,8 +85,8 @@ bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py and estim
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
 	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
 
-reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the virtual cluster; writes docs/reproduction-hops.md
-	$(BIN)/python benchmarks/reproduce_hops.py --write docs/reproduction-hops.md
+reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the virtual cluster (TRACES=folder); writes docs/reproduction-hops.md
+	$(BIN)/python benchmarks/reproduce_hops.py --traces $(TRACES) --write docs/reproduction-hops.md
 
 speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md

@@ -1,6 +1,6 @@
 """The simulated experiment of the Hops paper, made again: hops beside sia, pollux and gavel, as one page.
 
-python benchmarks/reproduce_hops.py --seeds 0 1 2 --write docs/reproduction-hops.md
+python benchmarks/reproduce_hops.py --traces ../shared/traces --write docs/reproduction-hops.md
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 from benchmarks import arguments
+from benchmarks.estimator import FILE
+from benchmarks.hops_models import measured, with_models
 from slurm_fair.model import Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of
 from slurm_fair.sim import Scenario, rules_for, simulate
 from slurm_fair.sim.loop.log import is_final, left_idle
-from slurm_fair.trace import Trace, TraceWish, generate, read_machines
+from slurm_fair.trace import TraceWish, generate, read_machines
 from slurm_fair.trace.classes import WORKLOADS
 
 CLUSTER = Path(__file__).parent / "data" / "hops_cluster.toml"
@@ -69,6 +71,7 @@ class RoundEnds:
 class Case:
     """One simulation of the page."""
 
+    traces: Path
     policy: str
     seed: int
     rate: float = RATE
@@ -77,7 +80,7 @@ class Case:
 
     def run(self) -> dict[str, Any]:
         """Its metrics, and what it is a simulation of."""
-        settings: dict[str, object] = {}
+        settings: dict[str, object] = {"queue": "lr"}
         if self.policy == "hops":
             settings = {"priority": self.priority, "power": 2.0 if self.priority == "ftf" else 1.0}
         rules = rules_for(
@@ -85,34 +88,24 @@ class Case:
         )
         facts = {"seed": self.seed, "rate": self.rate, "priority": self.priority}
         rounds = RoundEnds()
-        done = simulate(Scenario(workload(self), read_machines(CLUSTER)), rules, listen=rounds.take)
+        done = simulate(self._scenario(), rules, listen=rounds.take)
         result = done.to_dict() | facts | {"fragments_per_round": rounds.fragments}
         print(f"{self.policy} {self.priority} {self.rate:g}/h seed {self.seed}: {result['cpu_s']:.0f} CPU s",
               file=sys.stderr)  # fmt: skip
         return result
 
-
-def workload(case: Case) -> Trace:
-    """Table 2's mix of job sizes; one in two jobs loses more than a third of its speed where it lies apart."""
-    dice = np.random.default_rng(case.seed)
-    wish = TraceWish(case.jobs, rate_per_hour=case.rate, tenants=TENANTS, workload=WORKLOADS["hops"])
-    trace = generate(wish, dice)
-    return trace.with_columns(sensitivity=1.0 + dice.exponential(0.5, len(trace)))
+    def _scenario(self) -> Scenario:
+        """Table 2's mix of sizes and models."""
+        dice = np.random.default_rng(self.seed)
+        wish = TraceWish(self.jobs, rate_per_hour=self.rate, tenants=TENANTS, workload=WORKLOADS["hops"])
+        trace = with_models(generate(wish, dice), dice)
+        return Scenario(trace, read_machines(CLUSTER), throughputs=measured(self.traces))
 
 
 def main() -> None:
     """Run all cases, compare and write the page."""
     args = _arguments()
-    cases = [Case(policy, seed, jobs=args.jobs) for policy in POLICIES for seed in args.seeds]
-    if "priorities" in args.parts:
-        cases += [
-            Case("hops", seed, jobs=args.jobs, priority=name)
-            for name in PRIORITIES[1:]
-            for seed in args.seeds
-        ]
-    if "rates" in args.parts:
-        cases += [Case(policy, args.seeds[0], rate, args.jobs) for rate in RATES for policy in POLICIES]
-    results = _all(cases, args.workers)
+    results = _all(_cases(args), args.workers)
     if args.json:
         print(json.dumps({"name": "reproduce_hops", "machine": _machine(), "rows": results}))
         return
@@ -121,6 +114,17 @@ def main() -> None:
         args.write.write_text(page)
     else:
         print(page)
+
+
+def _cases(args: argparse.Namespace) -> list[Case]:
+    at, jobs = args.traces, args.jobs
+    cases = [Case(at, policy, seed, jobs=jobs) for policy in POLICIES for seed in args.seeds]
+    if "priorities" in args.parts:
+        others = [(name, seed) for name in PRIORITIES[1:] for seed in args.seeds]
+        cases += [Case(at, "hops", seed, jobs=jobs, priority=name) for name, seed in others]
+    if "rates" in args.parts:
+        cases += [Case(at, policy, args.seeds[0], rate, jobs) for rate in RATES for policy in POLICIES]
+    return cases
 
 
 def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
@@ -133,6 +137,7 @@ def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
 
 def _arguments() -> argparse.Namespace:
     parser = arguments.Parser(__doc__)
+    parser.add_argument("--traces", type=Path, required=True, help=f"folder that has {FILE}")
     parser.add_argument("--seeds", type=arguments.whole, nargs="+", default=[0, 1, 2])
     parser.add_argument("--jobs", type=arguments.count, default=JOBS)
     parser.add_argument(
@@ -141,7 +146,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=arguments.count, default=2)
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--write", type=arguments.page, help="the page; else it is printed")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if wrong := arguments.lacking(args.traces, [FILE]):
+        parser.error(wrong)
+    return args
 
 
 def _machine() -> str:
@@ -177,9 +185,12 @@ Assumptions, where the paper is silent or its data is not public:
   a round counts with what its last plan leaves idle, and with 0 where that leaves nobody waiting. `after a plan`
   is the mean over those plans alone that leave somebody waiting, as `slurm-fair simulate` has it.
 * Each job names 1 to 8 of the sizes 1-16; `gavel` has the median of them for its rigid size, as in the paper.
-* A job's speed is that of its GPU type times GPUs^0.9; apart it is 1 + Exp(0.5) times slower.
-* Policies know declared run times and these speeds. Priorities of `gavel`, `sia` and `pollux` are their own; the
-  paper gives its Sia and Gavel the priority of Hops. So its max LR of them is lower than ours.
+* Each job has one of the models of Table 2 that are of its class. With other numbers of GPUs, and apart, it is as
+  fast as a model like it was measured to be on up to 16 RTX 2080 Ti (step times published with Pollux and Sia):
+  networks on ImageNet as ResNet-50, those on Cifar10 as ResNet-18, the transformers as BERT, Wav2vec as
+  DeepSpeech2, each with the measured batch size nearest to that of Table 2. GPU types differ by the same factor
+  for all models. On these cards jobs lose little where they lie apart.
+* Policies know declared run times and these speeds. The queue of all is by latency ratio, as in the paper.
 * Fragments of `sia` and `gavel` are the other way round in the paper: there Gavel leaves fewer.
 * Leases of {lease:g} s end together. A look comes every {look:g} s. A restart costs nothing. The shortest jobs run
   for seconds, so the wait for one look alone is many times their run time.

@@ -85,7 +85,7 @@ def configurations(view: View, pools: Pools, rows: Ints) -> Configurations:
     job, on, gpus = (np.concatenate([each[together], each[apart]]) for each in (job, on, gpus))
     spread = np.arange(len(job)) >= np.count_nonzero(together)
     kind = _per_region(pools, view.snapshot.nodes.gpu_type)[on]
-    speed = speed_in(view, rows[job], kind, gpus, spread)
+    speed = speed_in(view, rows[job], kind, gpus, spread & (gpus <= biggest[on]))  # more than it needs
     return Configurations(job, on, gpus, spread, speed, biggest[on]).take(speed > 0)
 
 

@@ -18,7 +18,6 @@ MOST_GAIN, MOST_HARM = 0.05, 0.02
 SMALL = ("--jobs", "60", "--gpus", "16", "--seeds", "2", "--liars", "1")
 # `fair` goes by claims and learns whom to believe: that shows only where tenants have some jobs behind them.
 LARGER = ("--jobs", "80", "--gpus", "24", "--seeds", "3", "--liars", "2")
-THAT_PAY = ("declares 0.1 x, silent", "declares 0.1 x, reports", "reports 0.1 x left")  # under shortest first
 
 
 def changes(policy: str, *lies: str, runs: tuple[str, ...] = SMALL) -> dict[str, dict[str, float]]:
@@ -31,16 +30,10 @@ def changes(policy: str, *lies: str, runs: tuple[str, ...] = SMALL) -> dict[str,
     }
 
 
-@pytest.mark.parametrize(
-    ("policy", "lies", "runs"),
-    [("astraea", tuple(lie.words for lie in LIES), SMALL), ("fair", THAT_PAY, LARGER)],
-    ids=["astraea", "fair"],
-)
-def test_lies_gain_a_tenant_little_and_cost_the_honest_less(
-    policy: str, lies: tuple[str, ...], runs: tuple[str, ...]
-) -> None:
-    found = changes(policy, *lies, runs=runs)
-    assert len(found) == len(lies)
+@pytest.mark.parametrize(("policy", "runs"), [("astraea", SMALL), ("fair", LARGER)], ids=["astraea", "fair"])
+def test_lies_gain_a_tenant_little_and_cost_the_honest_less(policy: str, runs: tuple[str, ...]) -> None:
+    found = changes(policy, *(lie.words for lie in LIES), runs=runs)
+    assert len(found) == len(LIES)
     assert {lie: told for lie, told in found.items() if told["liar_service"] > MOST_GAIN} == {}
     assert {lie: told for lie, told in found.items() if told["honest_service"] < -MOST_HARM} == {}
 
