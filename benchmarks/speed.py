@@ -1,4 +1,4 @@
-"""The speed of simulations on the public traces: medians of five processes each, written as a page.
+"""The speed of simulations on the public traces: medians of five processes (the longest: one), written as a page.
 
 python benchmarks/speed.py --traces FOLDER --write docs/speed.md
 
@@ -21,7 +21,8 @@ from benchmarks import arguments
 HEAD = """# How fast simulations are
 
 Written by `make speed`: whole commands (`slurm-fair simulate ... --json`, with imports, reading and results),
-each in {repeat} processes on one core, medians. An event is a submission, a start, a stop or an end.
+each in {repeat} processes on one core (the longest: in one), medians. An event is a submission, a start, a stop
+or an end.
 """
 SHARES, ROUNDS = "philly_vc_shares_astraea.csv", "shockwave_460.csv.gz"
 TWO_WEEKS, MONTHS = "philly_sia_2week.csv.gz", "philly_sia_full.csv.gz"
@@ -67,7 +68,7 @@ def _parts(traces: Path) -> list[Part]:
         Part(
             "The same two weeks on 400 GPUs, where jobs wait",
             "40 CPU s",
-            ["--trace", str(two_weeks), "--policy", "astraea", "--gpus", "400", *shares],
+            ["--trace", str(two_weeks), "--policy", "astraea", "--gpus", "400", *shares, "--repeat", "1"],
         ),
         Part(
             "10,000, 40,000 and 160,000 made-up jobs, which want 1.1 of 256 GPUs: the queue grows to the end",

@@ -30,7 +30,6 @@ from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
 MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds:.0f} s more"
-# An enum's member is looked up as slowly as a column is compared.
 
 
 class SoonestNodes(NamedTuple):
