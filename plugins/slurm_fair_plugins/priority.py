@@ -45,7 +45,7 @@ def expected_run_seconds(view: View, rows: Ints) -> Floats:
     sizes = sizes_of(view)
     sums = np.bincount(sizes.row, sizes.gpus, len(view.waiting))
     mean_gpus = (sums / np.maximum(np.bincount(sizes.row, minlength=len(view.waiting)), 1))[rows]
-    seconds = _declared(view)[rows]
+    seconds = _run_seconds(view)[rows]
     part = type_parts(view)
     total, weight = np.zeros(len(rows)), np.zeros(len(rows))
     for kind in np.flatnonzero(part > 0).tolist():
@@ -75,12 +75,19 @@ def _no(rows: Ints) -> Bools:
     return np.zeros(len(rows), dtype=bool)
 
 
-def _declared(view: View) -> Floats:
-    """Run time of every job with its usual size on the reference type."""
-    declared = view.told.declared_seconds
-    known = np.isfinite(declared)
-    usual = float(np.median(declared[known])) if known.any() else _NOBODY_KNOWS
-    return np.where(known, declared, np.maximum(usual, view.ran_seconds))
+def _run_seconds(view: View) -> Floats:
+    """Run time of every job with its usual size on the reference type.
+
+    It is the declared one, else what the job did and what it has left as it reports or as ended jobs of its class
+    tell, else its time limit.
+    """
+    said, ran = view.said, view.ran_seconds
+    done = np.where(np.isnan(said.done_seconds), ran, said.done_seconds)
+    seconds = np.where(np.isnan(said.declared_seconds), done + said.left_seconds, said.declared_seconds)
+    seconds = np.where(np.isnan(seconds), view.told.declared_seconds, seconds)
+    known = np.isfinite(seconds)
+    usual = float(np.median(seconds[known])) if known.any() else _NOBODY_KNOWS
+    return np.where(known, seconds, np.maximum(usual, ran))
 
 
 def _latency_ratio(view: View, rows: Ints) -> Floats:
@@ -98,7 +105,7 @@ def _finish_time(view: View, rows: Ints) -> Floats:
     for kind in np.flatnonzero(part > 0).tolist():
         there = speed_in(view, rows, np.full(len(rows), kind), view.snapshot.jobs.gpus[rows], _no(rows))
         alone += there * share[kind] / gpus * scale
-    declared = _declared(view)[rows]
+    declared = _run_seconds(view)[rows]
     left = np.where(np.isfinite(view.told.left_seconds[rows]), view.told.left_seconds[rows], declared)
     shared = view.now - view.first_submit[rows] + left
     return shared / np.maximum(declared / np.maximum(alone, 1e-9), 1.0)
@@ -109,12 +116,12 @@ def _least_attained(view: View, rows: Ints) -> Floats:
 
 
 def _shortest(view: View, rows: Ints) -> Floats:
-    return -_declared(view)[rows]
+    return -_run_seconds(view)[rows]
 
 
 def _shortest_left(view: View, rows: Ints) -> Floats:
     left = view.told.left_seconds[rows]
-    return -np.where(np.isfinite(left), left, _declared(view)[rows])
+    return -np.where(np.isfinite(left), left, _run_seconds(view)[rows])
 
 
 def _longest_owed(view: View, rows: Ints) -> Floats:

@@ -273,5 +273,7 @@ def _first_fit(gangs: Floats, gpus: float) -> Bools:
 
 
 def limit_of(view: View) -> float:
-    """Wall clock that a solver may have: half of what the plan has."""
+    """Wall clock that a solver may have, half of what the plan has; a simulation has no clock and no limit."""
+    if math.isinf(view.deadline):
+        return math.inf
     return min(LIMIT_SECONDS, max((view.deadline - view.now) / 2.0, 0.0))

@@ -118,7 +118,11 @@ def parse_choices(text: str) -> tuple[int, ...]:
     if span := _SPAN.fullmatch(text):
         least, most, step = int(span[1]), int(span[2]), int(span[3] or 1)
         _check(step >= 1 and least <= most, "gpus-choices", text, "MIN-MAX or MIN-MAX:STEP, such as 2-8:2")
-        return tuple(range(least, most + 1, step)[: MOST_SIZES + 1])
+        sizes = range(least, most + 1, step)
+        fewer = f"at most {MOST_SIZES} sizes, not {len(sizes)}: give a larger step"
+        _check(len(sizes) <= MOST_SIZES, "gpus-choices", text, fewer)
+        _check(sizes[-1] == most, "gpus-choices", text, f"steps that end at {most}; these end at {sizes[-1]}")
+        return tuple(sizes)
     words = re.split(r"[,|]", text) if text else []
     wanted = "numbers such as 1,2,4,8, or MIN-MAX:STEP"
     _check(all(_COUNT.fullmatch(word) for word in words), "gpus-choices", text, wanted)

@@ -10,7 +10,8 @@ from threading import Barrier, Thread
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.bench_links.groups import Place
+from slurm_fair.bench_links.groups import Place, too_many
+from slurm_fair.errors import InputError
 
 
 class PretendedRanks:
@@ -23,8 +24,11 @@ class PretendedRanks:
     def seconds(self, members: Sequence[int], parameters: int, times: int) -> list[float]:
         """Seconds of each all-reduce by a ring of threads; all of them are timed from here."""
         count = len(members)
+        try:
+            data = [np.full(parameters, float(rank), dtype=np.float32) for rank in members]
+        except MemoryError:
+            raise InputError(too_many(parameters)) from None
         ring = [socket.socketpair() for _ in range(count)]  # [i]: from i to the next
-        data = [np.full(parameters, float(rank), dtype=np.float32) for rank in members]
         barrier, took = Barrier(count + 1), []
 
         def run(at: int) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slurm_fair.bench_links.groups import Place
+from slurm_fair.bench_links.groups import Place, too_many
 from slurm_fair.errors import InputError
 
 NO_TORCH = (
@@ -38,6 +38,8 @@ def joined(environ: Mapping[str, str], first_host: str, backend: str) -> TorchRa
             "one process only: start one for each GPU, such as "
             "`srun -N 2 --ntasks-per-node=8 --gpus-per-node=8 slurm-fair bench-links`, or by torchrun"
         )
+    if rank >= count:
+        raise InputError(f"this process has rank {rank} of {count}: ranks are numbered from 0 to {count - 1}")
     if backend == "nccl":
         if not torch.cuda.is_available():
             raise InputError(
@@ -48,10 +50,22 @@ def joined(environ: Mapping[str, str], first_host: str, backend: str) -> TorchRa
     port = environ.get("MASTER_PORT") or str(
         _FIRST_PORT + (_number(environ, ("SLURM_JOB_ID",)) or 0) % _PORTS
     )
-    distributed.init_process_group(backend, init_method=f"tcp://{host}:{port}", rank=rank, world_size=count)
+    try:
+        where = f"tcp://{host}:{port}"
+        distributed.init_process_group(backend, init_method=where, rank=rank, world_size=count)
+    except (RuntimeError, ValueError, OSError) as failed:
+        raise InputError(
+            f"the processes did not meet at {host}:{port} ({_in_short(failed)}): set MASTER_ADDR to the node of "
+            "the first process and MASTER_PORT to a port that is free there"
+        ) from None
     nodes: list[Any] = [None] * count
     distributed.all_gather_object(nodes, _number(environ, _NODE) or 0)
     return TorchRanks(torch, distributed, backend, rank, [Place(at, node) for at, node in enumerate(nodes)])
+
+
+def _in_short(failed: Exception) -> str:
+    """The first line of what an error says, or what it is called."""
+    return next(iter(str(failed).splitlines()), type(failed).__name__)[:200]
 
 
 def _number(environ: Mapping[str, str], names: Sequence[str]) -> int | None:
@@ -76,7 +90,10 @@ class TorchRanks:
             self._groups[key] = self._distributed.new_group(list(key))  # of all ranks, says PyTorch
         took = None
         if self.rank in key:
-            data = self._torch.ones(parameters, device="cuda" if self._on_gpu else "cpu")
+            try:
+                data = self._torch.ones(parameters, device="cuda" if self._on_gpu else "cpu")
+            except (RuntimeError, MemoryError):  # PyTorch has an error of its own for either
+                raise InputError(too_many(parameters)) from None
             took = [self._one(data, self._groups[key]) for _ in range(_WARM + times)][_WARM:]
         self._distributed.barrier()
         return took

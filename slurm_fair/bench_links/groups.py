@@ -14,6 +14,12 @@ from slurm_fair.bench_links.fit import Timing
 SMALL, LARGE = 1 << 20, 1 << 24  # parameters of 4 bytes; the difference is free of what a start takes
 
 
+def too_many(parameters: int) -> str:
+    """The complaint about all-reduces that do not fit into memory."""
+    size = parameters * 4 / 2**20
+    return f"--parameters {parameters}: {size:.0f} MiB for each GPU are not to be had: give fewer"
+
+
 class Place(NamedTuple):
     """One process with one GPU."""
 

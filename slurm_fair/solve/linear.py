@@ -39,6 +39,7 @@ class Problem:
     least_row: Floats
     most_row: Floats
     whole: Bools | None = None  # columns that must be whole numbers
+    start: Floats | None = None  # of a whole-number problem: an answer that is known, to be bettered
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,11 @@ class Effort:
         return {name: value for name, value in named.items() if value is not None}
 
 
+_WITHOUT_A_CLOCK = Effort(nodes=500, iterations=200_000)
+
+
 def solve(problem: Problem, limit_seconds: float, effort: Effort | None = None) -> Solution:
-    """The best x within so many seconds of wall clock; deterministic when it ends in time.
+    """The best x within so many seconds of wall clock; deterministic when it ends in time, or has no such limit.
 
     HiGHS looks at the clock between the steps of its work and can be seconds late: a caller that must be in
     time has an answer of its own, and somebody who ends the process.
@@ -102,13 +106,17 @@ def solve(problem: Problem, limit_seconds: float, effort: Effort | None = None) 
         return _NOTHING
     import highspy  # here: it costs a tenth of a second, and clusters with one GPU type never need it
 
-    effort = effort or Effort()
+    effort = effort or (Effort() if limit_seconds < np.inf else _WITHOUT_A_CLOCK)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     options = {"output_flag": False, "threads": 1, "random_seed": 0, **effort.options()}
     for option, value in (options | {"time_limit": float(limit_seconds)}).items():
         solver.setOptionValue(option, value)
     if solver.passModel(_as_model(problem)) == highspy.HighsStatus.kError:
         return _NOTHING
+    if problem.start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = problem.start
+        solver.setSolution(known)
     solver.run()
     return _read(solver, problem)
 

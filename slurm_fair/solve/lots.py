@@ -22,6 +22,7 @@ class LotsProblem:
     lot: Ints  # [part] the lot that it belongs to
     node: Ints  # [part]
     gpus: Ints  # [part]
+    start: Ints | None = None  # [job] lots of a choice that is known, -1 = none: the solver begins with it
 
     def __post_init__(self) -> None:
         """Refuse what no solver could answer."""
@@ -63,10 +64,12 @@ def best_lots(problem: LotsProblem, effort: Effort, limit_seconds: float) -> Lot
     )
     rows = problem.jobs + len(used)
     most = np.concatenate((np.ones(problem.jobs), np.maximum(problem.free[used], 0)))
-    whole = np.ones(count, dtype=bool)
-    model = Problem(
-        problem.value / unit, np.ones(count), cells, np.full(rows, -np.inf), most.astype(np.float64), whole
-    )
+    whole, start = np.ones(count, dtype=bool), None
+    if problem.start is not None:
+        start = np.zeros(count)
+        start[problem.start[problem.start >= 0]] = 1.0
+    least = np.full(rows, -np.inf)
+    model = Problem(problem.value / unit, np.ones(count), cells, least, most.astype(float), whole, start)
     found = solve(model, limit_seconds, effort)
     bound = found.bound * unit
     if not found.found:

@@ -184,14 +184,13 @@ def _raised(fleet: _Fleet, need: Floats, limit_seconds: float) -> Shares:
     Who binds is told by the prices of their rows: they sum to one, so each round fixes somebody.
     """
     open_, floor = fleet.can & (need > 0), np.zeros(len(need))
-    found: list[Solution] = []
-    left_seconds = limit_seconds
+    found, spent = list[Solution](), 0.0
     while open_.any() and len(found) < _ROUNDS:
-        lifted = _lift(fleet, need, open_, floor, left_seconds)
+        lifted = _lift(fleet, need, open_, floor, limit_seconds - spent)
         if not lifted.found:
             break
         found.append(lifted)
-        left_seconds -= lifted.seconds
+        spent += lifted.seconds
         if lifted.how is not How.EXACT:
             break
         binds = open_ & (np.abs(lifted.price[fleet.first_job_row :]) * need > _CLOSE)
@@ -203,7 +202,6 @@ def _raised(fleet: _Fleet, need: Floats, limit_seconds: float) -> Shares:
         return _in_proportion(fleet, need)
     how = found[0].how
     gap = 0.0 if how is How.EXACT else float("nan")
-    spent = limit_seconds - left_seconds
     return Shares(fleet.table(found[-1].x[:-1]), found[0].objective, how, gap, spent)
 
 
@@ -224,11 +222,11 @@ def _descended(fleet: _Fleet, age: Floats, left: Floats, alone: Floats, limit_se
     """Shares from a feasible peak, lowered while what it needs can be exceeded by some factor."""
     shares = _in_proportion(fleet, equal_rate(fleet.rate, fleet.capacity))
     peak = _peak(fleet, shares.fraction, age, left, alone)
-    left_seconds = limit_seconds
+    spent = 0.0
     for _ in range(_DESCENTS):
         need = left / np.maximum(peak * alone - age, 1e-12)
-        better = _raised(fleet, np.where(fleet.can, need, 0.0), left_seconds)
-        left_seconds -= better.seconds
+        better = _raised(fleet, np.where(fleet.can, need, 0.0), limit_seconds - spent)
+        spent += better.seconds
         reached = _peak(fleet, better.fraction, age, left, alone)
         if better.how is How.GREEDY or not reached < peak:
             break
@@ -236,7 +234,7 @@ def _descended(fleet: _Fleet, age: Floats, left: Floats, alone: Floats, limit_se
         shares, peak = better, reached
         if done:
             break
-    return Shares(shares.fraction, peak, shares.how, shares.gap, limit_seconds - left_seconds)
+    return Shares(shares.fraction, peak, shares.how, shares.gap, spent)
 
 
 def _peak(fleet: _Fleet, fraction: Table, age: Floats, left: Floats, alone: Floats) -> float:

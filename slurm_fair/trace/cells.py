@@ -122,7 +122,10 @@ def choices(text: str) -> tuple[int, ...]:
     if span := _SPAN.fullmatch(text.strip()):
         sizes = _within(text, int(span[1]), int(span[2]), int(span[3] or 1))
     else:
-        sizes = {whole(part.strip()) for part in text.split("|")}
+        try:
+            sizes = {whole(part.strip()) for part in text.split("|")}
+        except BadCell:
+            sizes = {0}
     if 0 in sizes:
         raise BadCell(
             f"{shown(text)} must be numbers of GPUs above 0 with | between them, or MIN-MAX:STEP such as 2-8:2"

@@ -67,7 +67,7 @@ class PeriodChoice:
         lots = Lots.of(self.view, self.worth, stock, able, self.restart_seconds)
         if not lots.can_win:
             return plan, period
-        answer = best_lots(lots.problem, _EFFORT, limit_seconds)
+        answer = best_lots(replace(lots.problem, start=lots.taken_by(plan)), _EFFORT, limit_seconds)
         if np.isfinite(answer.bound) and lots.whole:
             bound = min(bound, max(answer.bound, value))
         other = self._wished(lots, answer) if any_of(answer.lot >= 0) else plan

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Placement
+from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.policy import (
     Bools,
     Floats,
@@ -78,6 +78,21 @@ class Lots(NamedTuple):
             problem, rows, gpus, stays, whole, len(going.job) > 0 and (has_shapes(view.snapshot) or fragments)
         )
 
+    def taken_by(self, plan: Plan) -> Ints:
+        """The lot that each job has under a plan; -1 where it has none, or is given several nodes."""
+        problem, given = self.problem, plan.places
+        taken, number = absent(problem.jobs), ranks(len(plan.verdict), self.rows)
+        stays = (plan.verdict[self.rows[: self.stays]] == Verdict.RENEW.code).nonzero()[0]
+        taken[stays] = stays
+        alone = (number[given.row] >= 0) & (np.bincount(given.row)[given.row] == 1)
+        granted = _Ways(number[given.row[alone]], given.node[alone], given.gpus[alone])
+        single = (problem.lot >= self.stays) & (np.bincount(problem.lot)[problem.lot] == 1)
+        lot = problem.lot[single]
+        offered = _Ways(problem.job[lot], problem.node[single], problem.gpus[single])
+        _, at, part = np.intersect1d(granted.key, offered.key, return_indices=True)
+        taken[granted.job[at]] = lot[part]
+        return taken
+
     def nodes_of(self, lots: Ints, rows: Ints) -> Placement:
         """The nodes of these lots, for the row of each."""
         part, row = self.problem.lot, absent(len(self.problem.job))
@@ -99,6 +114,19 @@ def _names_no_node(view: View, rows: Ints) -> Bools:
     snapshot = view.snapshot
     freely: Bools = ~view.flags(np.union1d(snapshot.wanted.row, snapshot.barred.row))[rows]
     return freely
+
+
+class _Ways(NamedTuple):
+    """Jobs with GPUs of one node each."""
+
+    job: Ints
+    node: Ints
+    gpus: Ints
+
+    @property
+    def key(self) -> Ints:
+        """One number for each, alike for the same job, node and GPUs."""
+        return (self.job << 40) + (self.node << 20) + self.gpus
 
 
 class _Stays(NamedTuple):

@@ -11,9 +11,16 @@ from slurm_fair.reconcile.lease_changes import renewals, with_next_term
 
 def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
     """The leases after plans that only renew, one at each end of a lease before an instant."""
-    for _, _, after in _renewing(leases, terms, until):
-        leases = after
-    return leases
+    over = (leases.end < until).nonzero()[0]
+    if not over.size:
+        return leases
+    end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
+    while over.size:
+        granted[over] = end[over]
+        end[over] = [terms.renewed_end(each) for each in end[over].tolist()]
+        renewals[over] += 1
+        over = over[end[over] < until]
+    return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
 def renewals_until(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> tuple[Event, ...]:

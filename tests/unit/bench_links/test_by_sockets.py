@@ -10,6 +10,7 @@ import pytest
 
 from slurm_fair.bench_links import PretendedRanks
 from slurm_fair.bench_links.by_sockets import all_reduce
+from slurm_fair.errors import InputError
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -37,3 +38,12 @@ def test_pretended_nodes_are_timed() -> None:
     took = ranks.seconds((0, 3), 2000, 4)
     assert len(took) == 4
     assert all(seconds > 0 for seconds in took)
+
+
+def test_arrays_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(np, "full", fails)
+    with pytest.raises(InputError, match="--parameters 1024: 0 MiB for each GPU are not to be had"):
+        PretendedRanks(1, 2).seconds([0, 1], 1024, 1)

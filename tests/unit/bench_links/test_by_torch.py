@@ -122,3 +122,41 @@ def test_without_pytorch_it_says_what_to_install_and_how_to_do_without(
     with pytest.raises(InputError) as said:
         joined(SRUN, "n1", "nccl")
     assert str(said.value) == NO_TORCH
+
+
+@pytest.mark.parametrize(
+    "failed", [RuntimeError("the port is taken\nat length"), ValueError("port"), OSError()]
+)
+def test_processes_that_do_not_meet_say_where_they_tried(
+    monkeypatch: pytest.MonkeyPatch, failed: Exception
+) -> None:
+    def fails(backend: str, **how: Any) -> None:
+        raise failed
+
+    stand_in(monkeypatch).distributed.init_process_group = fails
+    with pytest.raises(InputError, match=r"did not meet at n1:30007 \(.*\): set MASTER_ADDR") as told:
+        joined(SRUN, "n1", "nccl")
+    assert "\n" not in str(told.value)
+
+
+def test_a_rank_outside_the_group_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch)
+    with pytest.raises(InputError, match="rank 4 of 4: ranks are numbered from 0 to 3"):
+        joined(SRUN | {"SLURM_PROCID": "4"}, "n1", "nccl")
+
+
+@pytest.mark.parametrize("failed", [RuntimeError("CUDA out of memory"), MemoryError()])
+def test_an_all_reduce_that_does_not_fit_is_refused(
+    monkeypatch: pytest.MonkeyPatch, failed: Exception
+) -> None:
+    heard = stand_in(monkeypatch)
+    ranks = joined(SRUN, "n1", "nccl")
+
+    def fails(count: int, device: str) -> None:
+        raise failed
+
+    heard.torch.ones = fails
+    with pytest.raises(
+        InputError, match="--parameters 1048576: 4 MiB for each GPU are not to be had: give fewer"
+    ):
+        ranks.seconds([2, 3], 1 << 20, 1)

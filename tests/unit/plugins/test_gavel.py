@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.solve import equal_rate, max_min
+from slurm_fair.solve import LIMIT_SECONDS, equal_rate, max_min
 from slurm_fair.trace import Throughputs
 from slurm_fair_plugins.gavel import Gavel, GavelFtf, MaxSumThroughput
-from slurm_fair_plugins.rounds import InRounds
+from slurm_fair_plugins.rounds import InRounds, limit_of
 from tests.support.any_scenario import FAST, SLOW, machines
 from tests.support.builders import job, node
 from tests.support.simulated import arrival, simulated
@@ -187,3 +189,11 @@ def test_who_has_no_choice_of_types_does_not_wait_for_another(policy: str) -> No
         jobs, policy, machines=floor, throughputs=measured, listen=Witness(), wants=Witness.wants
     )
     assert result.outcomes.completed.all()
+
+
+def test_a_simulation_has_no_limit_of_wall_clock() -> None:
+    seen = ToldPlay([job(1)], {"n1": 1}, left={"1": 1e9}).seen()
+    assert limit_of(replace(seen, deadline=math.inf)) == math.inf
+    assert limit_of(replace(seen, deadline=seen.now + 4.0)) == 2.0
+    assert limit_of(replace(seen, deadline=seen.now + 900.0)) == LIMIT_SECONDS
+    assert limit_of(replace(seen, deadline=seen.now)) == 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.policy import load
-from slurm_fair_plugins.priority import expected_run_seconds, priorities
+from slurm_fair_plugins.priority import Name, expected_run_seconds, priorities
 from tests.support.accounts import places
 from tests.support.builders import NodeSpec, job, node
 from tests.support.hops_views import plan, sight
@@ -36,6 +36,16 @@ def test_a_job_of_which_nobody_knows_how_long_it_runs_counts_as_the_median() -> 
     jobs = [job(1), job(2), job(3, time_limit_seconds=float("inf"))]
     seen = sight(jobs, declared_seconds=[100.0, 300.0, float("nan")])
     assert expected_run_seconds(seen, np.arange(3)).tolist() == [100.0, 300.0, 200.0]
+
+
+@pytest.mark.parametrize("name", ["lr", "sjf"])
+def test_what_a_job_or_its_class_says_goes_before_a_time_limit(name: Name) -> None:
+    """On a real Slurm nobody declares: job 1 is known to have a minute left, job 2 more than eight hours."""
+    jobs = [job(base, time_limit_seconds=36_000.0) for base in (1, 2, 3)]
+    seen = sight(jobs, waited=dict.fromkeys("123", 60.0), left_seconds=[60.0, 30_000.0, float("nan")])
+    found = priorities(seen, np.arange(3), name)
+    assert found.argsort()[::-1].tolist() == [0, 1, 2]
+    assert expected_run_seconds(seen, np.arange(3)).tolist() == [60.0, 30_000.0, 36_000.0]
 
 
 @pytest.mark.parametrize(

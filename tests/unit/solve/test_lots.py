@@ -82,3 +82,21 @@ def test_refused_is(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         problem(free, lots, jobs)
+
+
+@pytest.mark.parametrize("start", [[0, -1], [-1, -1], [1, 3]], ids=["a part", "nothing", "the best"])
+def test_a_choice_that_is_known_is_bettered(start: list[int]) -> None:
+    lots = [(0, 1.0, {0: 1}), (0, 2.0, {1: 2}), (1, 3.0, {1: 2}), (1, 2.5, {0: 1})]
+    asked = replace(problem([1, 2], lots, 2), start=np.array(start))
+    found = best_lots(asked, EFFORT, np.inf)
+    assert (found.lot.tolist(), found.objective, found.how) == ([1, 3], 4.5, How.EXACT)
+
+
+def test_a_solver_that_may_take_no_step_answers_with_what_is_known() -> None:
+    lots = [(job, 1.0 + job / 100 + node / 10, {node: 1 + job % 3}) for job in range(12) for node in range(6)]
+    asked = problem([3] * 6, lots, 12)
+    start = np.where(np.arange(12) < 6, np.arange(12) * 6 + np.arange(12), -1)
+    none = Effort(nodes=0, iterations=0, direct=True)
+    worth = float(asked.value[start[start >= 0]].sum())
+    assert best_lots(asked, none, np.inf).objective < worth
+    assert best_lots(replace(asked, start=start), none, np.inf).objective >= worth

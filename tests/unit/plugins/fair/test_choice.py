@@ -57,6 +57,27 @@ def test_of_two_types_each_job_gets_the_one_on_which_it_gains_most() -> None:
     assert granted(fair(), seen) == {"1": {"a": 4}, "2": {"b": 4}}
 
 
+def test_the_solver_begins_with_the_plan_of_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Job 1 stays where it is, job 3 gets its GPUs of one node, and job 2 nothing."""
+    asked: list[LotsProblem] = []
+
+    def noted(problem: LotsProblem, effort: Effort, limit_seconds: float) -> LotsAnswer:
+        asked.append(problem)
+        return best_lots(problem, effort, limit_seconds)
+
+    monkeypatch.setattr(choice, "best_lots", noted)
+    play = ToldPlay(FRAGMENTS, NODES, left=LEFT)
+    play.on, play.since = {"1": {"n1": 3}}, {"1": 1.0}
+    seen = play.seen()
+    fair(solver="always").plan(seen)
+    (problem,) = asked
+    assert problem.start is not None
+    taken = problem.start[problem.start >= 0]
+    part = np.isin(problem.lot, taken)
+    names = [seen.snapshot.nodes.names[node] for node in problem.node[part]]
+    assert list(zip(names, problem.gpus[part].tolist(), strict=True)) == [("n1", 3), ("n2", 2)]
+
+
 def elastic(seen: View, base: int, *sizes: int) -> View:
     """One job of the view can have these sizes; the largest is its usual one."""
     row = int(np.flatnonzero(seen.snapshot.jobs.record == base)[0])
