@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 from benchmarks import arguments
 from benchmarks.estimator import FILE
 from benchmarks.hops_models import measured, with_models
+from slurm_fair.ledger.metrics.summary import job_latency_ratio
 from slurm_fair.model import Standing, TickRecord, Verdict
-from slurm_fair.model.columns import any_of
+from slurm_fair.model.columns import Floats, any_of
 from slurm_fair.sim import Scenario, rules_for, simulate
 from slurm_fair.sim.loop.log import is_final, left_idle
 from slurm_fair.trace import TraceWish, generate, read_machines
@@ -39,6 +40,7 @@ POLICIES = ("hops", "sia", "pollux", "gavel")
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf", "ltgf")
 PAPER = {"hops": (10.48, 2.24, 0.87, 3.22, 0.45), "sia": (12.36, 3.79, 1.68, 78.5, 56.0),
          "gavel": (15.42, 4.04, 2.24, 70.43, 18.0)}  # fmt: skip
+PARTS = (50, 90, 99)  # per cent of the jobs
 COLUMNS: Sequence[tuple[str, Callable[[dict[str, Any]], float], str]] = (
     ("makespan h", lambda row: row["makespan_s"] / 3600, "{:.2f}"),
     ("mean JCT h", lambda row: row["jct_mean_s"] / 3600, "{:.2f}"),
@@ -86,10 +88,15 @@ class Case:
         rules = rules_for(
             self.policy, settings, lease=ROUND_SECONDS, interval=LOOK_SECONDS, aligned=True, seed=self.seed
         )
-        facts = {"seed": self.seed, "rate": self.rate, "priority": self.priority}
+        facts: dict[str, Any] = {"seed": self.seed, "rate": self.rate, "priority": self.priority}
         rounds = RoundEnds()
         done = simulate(self._scenario(), rules, listen=rounds.take)
-        result = done.to_dict() | facts | {"fragments_per_round": rounds.fragments}
+        latency = job_latency_ratio(done.outcomes)
+        facts |= {
+            "fragments_per_round": rounds.fragments,
+            "latency": dict(zip(PARTS, parts_of(latency), strict=True)),
+        }
+        result = done.to_dict() | facts
         print(f"{self.policy} {self.priority} {self.rate:g}/h seed {self.seed}: {result['cpu_s']:.0f} CPU s",
               file=sys.stderr)  # fmt: skip
         return result
@@ -114,6 +121,12 @@ def main() -> None:
         args.write.write_text(page)
     else:
         print(page)
+
+
+def parts_of(latency: Floats) -> list[float]:
+    """The latency ratio that these per cent of the jobs that are over do not exceed."""
+    parts: list[float] = np.nanpercentile(latency, PARTS).tolist()
+    return parts
 
 
 def _cases(args: argparse.Namespace) -> list[Case]:
@@ -215,10 +228,12 @@ def _comparison(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _priorities(rows: Sequence[dict[str, Any]]) -> list[str]:
-    lines = _titles(["`hops` with priority"])
+    lines = _titles(["`hops` with priority"], [f"LR of {part} %" for part in PARTS])
     for name in PRIORITIES:
-        lines.append(f"| `{name}` | {' | '.join(_cells([row for row in rows if row['priority'] == name]))} |")
-    return lines
+        mine = [row for row in rows if row["priority"] == name]
+        cells = [*_cells(mine), *(f"{mean(row['latency'][part] for row in mine):.2f}" for part in PARTS)]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return ["`LR of 90 %` is the latency ratio that 90 % of the jobs do not exceed.", "", *lines]
 
 
 def _rates(rows: Sequence[dict[str, Any]], seed: int) -> list[str]:

@@ -67,6 +67,28 @@ def test_counting_servers_loses_nothing_where_many_jobs_want_the_same_servers(se
     assert len(np.unique(exact.job)) >= 2
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_on_idle_servers_windows_that_may_start_anywhere_are_worth_no_more(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    ways = [
+        (job, int(dice.integers(2)), gpus, gpus > 8, float(dice.integers(1, 40)))
+        for job in range(9)
+        for gpus in dice.integers(1, 17, size=3).tolist()
+    ]
+    problem = places([8] * 7, ways, kind=[0, 0, 0, 1, 1, 1, 1], jobs=9)
+    anywhere = literal(problem, every_start=True)
+    assert violations(problem, anywhere) == []
+    assert anywhere.objective == pytest.approx(literal(problem).objective)
+    assert any(np.bincount(anywhere.job) > 1), "somebody lies on two servers"
+
+
+def test_windows_that_straddle_two_pairs_are_left_out() -> None:
+    """Two jobs of ten GPUs could lie on the outer pairs of servers; our only window for them is in the middle."""
+    problem = places([2, 8, 8, 2], [(0, 0, 10, True, 1.0), (1, 0, 10, True, 1.0)])
+    assert [solve(problem).objective for solve in (literal, classes, fast)] == [1.0, 1.0, 1.0]
+    assert literal(problem, every_start=True).objective == 2.0
+
+
 @given(problems())
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_limits_the_places_hold_and_the_bound_is_proven(problem: PlacesProblem) -> None:

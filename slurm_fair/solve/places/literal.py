@@ -1,7 +1,8 @@
 """Hops' integer program as the paper writes it, with PuLP: a variable for each job and each exact place.
 
-Slow, and what `classes` and `fast` are held to. Eq. 13 of the paper leaves the sum over the jobs out, and "R_k <
-S_t" has to be "<=": a job may fill a server.
+Slow, and what `classes` and `fast` are held to, over the same windows as theirs. With `every_start` a spread job
+may begin on any server, as in the paper: that says what these windows lose. Eq. 13 of the paper leaves the sum
+over the jobs out, and "R_k < S_t" has to be "<=": a job may fill a server.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from slurm_fair.solve.places.windows import levels_of
 _FEASIBLE = 2  # highspy.SolutionStatus.kSolutionStatusFeasible
 
 
-def literal(problem: PlacesProblem, limits: PlacesLimits | None = None) -> PlacesAnswer:
+def literal(
+    problem: PlacesProblem, limits: PlacesLimits | None = None, *, every_start: bool = False
+) -> PlacesAnswer:
     """The best plan, by eq. 11-13 over every configuration of every job."""
     limits = limits or PlacesLimits()
     ways = Ways.of(problem)
-    configurations = _configurations(problem, ways)
+    configurations = _configurations(problem, ways, every_start)
     if not len(configurations):
         return Picks.none(problem.jobs).answer(problem, 0.0, How.EXACT)
     program, chosen = _program(problem, configurations, ways.unit)
@@ -36,15 +39,17 @@ def literal(problem: PlacesProblem, limits: PlacesLimits | None = None) -> Place
     return _read(problem, configurations, program, taken, ways.unit)
 
 
-def _configurations(problem: PlacesProblem, ways: Ways) -> Ints:
+def _configurations(problem: PlacesProblem, ways: Ways, every_start: bool) -> Ints:
     """A row for each: its column, the first of its servers, how many."""
     first: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(ways)
     servers = np.ones(len(ways), dtype=np.int64)
     for way in np.flatnonzero(~ways.spread).tolist():
         fits = (problem.kind == ways.kind[way]) & (problem.free >= ways.gpus[way])
         first[way] = np.flatnonzero(fits)
+    for way in np.flatnonzero(ways.spread & every_start).tolist():
+        first[way], servers[way] = _every_start(problem, int(ways.kind[way]), int(ways.gpus[way]))
     used, _, levels = levels_of(problem, ways)
-    for level in levels:
+    for level in () if every_start else levels:
         pieces = level.pieces
         for piece, offset, many, way in zip(
             level.piece, level.offset, level.servers, level.way.tolist(), strict=True
@@ -61,6 +66,23 @@ def _configurations(problem: PlacesProblem, ways: Ways) -> Ints:
             np.repeat(servers[ways.way], many),
         ]
     )
+
+
+def _every_start(problem: PlacesProblem, kind: int, gpus: int) -> tuple[Ints, int]:
+    """The servers from which on the fewest neighbours hold so many GPUs, each filled to its end, and how few."""
+    counts, able = (
+        np.full(len(problem.free), len(problem.free) + 1),
+        (problem.kind == kind) & (problem.free > 0),
+    )
+    for first in np.flatnonzero(able).tolist():
+        end = first
+        while end < len(counts) and able[end] and problem.block[end] == problem.block[first]:
+            end += 1
+        held = problem.free[first:end].cumsum()
+        if held[-1] >= gpus > held[0]:
+            counts[first] = 1 + int(held.searchsorted(gpus))
+    least = int(counts.min(initial=len(counts) + 1))
+    return np.flatnonzero((counts == least) & (least <= len(counts))), least
 
 
 def _program(problem: PlacesProblem, configurations: Ints, unit: float) -> tuple[Any, list[Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from benchmarks.reproduce_hops import ROUND_SECONDS, RoundEnds
+from benchmarks.reproduce_hops import ROUND_SECONDS, RoundEnds, parts_of
 from tests.support.simulated import Rounds, arrival, simulated
 
 
@@ -27,3 +28,7 @@ def test_a_round_counts_with_what_its_last_plan_leaves_idle_and_with_none_where_
     assert idle[:2] == [1, 1]
     assert not any(idle[2:])
     assert rounds.fragments == pytest.approx(2 / len(idle))
+
+
+def test_latency_ratios_are_of_jobs_that_are_over() -> None:
+    assert parts_of(np.array([np.nan, *range(101), np.nan])) == [50.0, 90.0, 99.0]
