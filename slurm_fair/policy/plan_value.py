@@ -45,8 +45,10 @@ class PlanValue:
         asked, at = bool(kept.get("asked", False)), float(kept.get("at", 0.0))
         return cls(float(kept["value"]), float(kept["bound"]), str(kept["how"]), asked, at)
 
-    def __str__(self) -> str:
+    def said_at(self, now: float) -> str:
+        """A sentence; it says so where a later plan, in which there was nothing to give, was not weighed."""
+        which = "the plan" if now <= self.at or not self.at else f"the plan of {now - self.at:.0f} s ago"
         how = {GREEDY: "by the walk", SOLVED: "by the solver"}.get(self.how, self.how)
         no_better = "; the solver found no better one" if self.asked and self.how == GREEDY else ""
         of_most = f"{self.value:.4g} of at most {self.bound:.4g} (gap {self.gap:.1%})"
-        return f"the plan is worth {of_most}, found {how}{no_better}"
+        return f"{which} is worth {of_most}, found {how}{no_better}"

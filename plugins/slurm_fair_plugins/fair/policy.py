@@ -87,7 +87,7 @@ class Fair:
     def decided(self, plan: Plan, view: View) -> Decided:
         """The worth of each job, and what the whole plan is worth."""
         order, period = self.score_is, PlanValue.of_memory(plan.memory)
-        about = "" if period is None else str(period)
+        about = "" if period is None else period.said_at(view.now)
         numbers = plan.explanation.score
         return Decided(order.name, False, numbers, order.highest_first, order.then, about)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from slurm_fair.policy.plan_value import GREEDY, SOLVED, PlanValue
 
 
@@ -25,8 +27,18 @@ def test_the_gap_is_a_part_of_the_bound_and_never_below_nothing() -> None:
 
 
 def test_it_is_told_who_found_the_plan_and_whether_a_solver_was_asked() -> None:
-    assert str(PlanValue(6.0, 8.0, SOLVED, asked=True)).endswith("found by the solver")
-    assert str(PlanValue(6.0, 8.0, GREEDY)).endswith("found by the walk")
-    assert str(PlanValue(6.0, 8.0, GREEDY, asked=True)).endswith(
-        "found by the walk; the solver found no better one"
+    assert PlanValue(6.0, 8.0, SOLVED, asked=True).said_at(0.0).endswith("found by the solver")
+    assert PlanValue(6.0, 8.0, GREEDY).said_at(0.0).endswith("found by the walk")
+    asked = PlanValue(6.0, 8.0, GREEDY, asked=True)
+    assert asked.said_at(0.0).endswith("found by the walk; the solver found no better one")
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "said"),
+    [(500.0, 500.0, "the plan is"), (500.0, 530.4, "the plan of 30 s ago is"), (0.0, 9e8, "the plan is")],
+    ids=["of this look", "of an earlier look", "of a release that kept no time"],
+)
+def test_it_is_told_of_which_plan_it_is(at: float, now: float, said: str) -> None:
+    assert (
+        PlanValue(6.0, 8.0, GREEDY, at=at).said_at(now).startswith(f"{said} worth 6 of at most 8 (gap 25.0%)")
     )
