@@ -81,13 +81,13 @@ def _run_seconds(view: View) -> Floats:
     It is the declared one, else what the job did and what it has left as it reports or as ended jobs of its class
     tell, else its time limit.
     """
-    said, ran = view.said, view.ran_seconds
-    done = np.where(np.isnan(said.done_seconds), ran, said.done_seconds)
-    seconds = np.where(np.isnan(said.declared_seconds), done + said.left_seconds, said.declared_seconds)
-    seconds = np.where(np.isnan(seconds), view.told.declared_seconds, seconds)
+    said, told = view.said, view.told
+    foreseen = told.done_seconds + said.left_seconds
+    seconds = np.where(np.isnan(said.declared_seconds), foreseen, said.declared_seconds)
+    seconds = np.where(np.isnan(seconds), told.declared_seconds, seconds)
     known = np.isfinite(seconds)
     usual = float(np.median(seconds[known])) if known.any() else _NOBODY_KNOWS
-    return np.where(known, seconds, np.maximum(usual, ran))
+    return np.where(known, seconds, np.maximum(usual, view.ran_seconds))
 
 
 def _latency_ratio(view: View, rows: Ints) -> Floats:

@@ -85,10 +85,10 @@ class Lots(NamedTuple):
         stays = (plan.verdict[self.rows[: self.stays]] == Verdict.RENEW.code).nonzero()[0]
         taken[stays] = stays
         alone = (number[given.row] >= 0) & (np.bincount(given.row)[given.row] == 1)
-        granted = _Ways(number[given.row[alone]], given.node[alone], given.gpus[alone])
+        granted = _OnOneNode(number[given.row[alone]], given.node[alone], given.gpus[alone])
         single = (problem.lot >= self.stays) & (np.bincount(problem.lot)[problem.lot] == 1)
         lot = problem.lot[single]
-        offered = _Ways(problem.job[lot], problem.node[single], problem.gpus[single])
+        offered = _OnOneNode(problem.job[lot], problem.node[single], problem.gpus[single])
         _, at, part = np.intersect1d(granted.key, offered.key, return_indices=True)
         taken[granted.job[at]] = lot[part]
         return taken
@@ -116,7 +116,7 @@ def _names_no_node(view: View, rows: Ints) -> Bools:
     return freely
 
 
-class _Ways(NamedTuple):
+class _OnOneNode(NamedTuple):
     """Jobs with GPUs of one node each."""
 
     job: Ints

@@ -70,19 +70,18 @@ def _configurations(problem: PlacesProblem, ways: Ways, every_start: bool) -> In
 
 def _every_start(problem: PlacesProblem, kind: int, gpus: int) -> tuple[Ints, int]:
     """The servers from which on the fewest neighbours hold so many GPUs, each filled to its end, and how few."""
-    counts, able = (
-        np.full(len(problem.free), len(problem.free) + 1),
-        (problem.kind == kind) & (problem.free > 0),
-    )
+    able = (problem.kind == kind) & (problem.free > 0)
+    none = len(able) + 1
+    counts = np.full(len(able), none)
     for first in np.flatnonzero(able).tolist():
         end = first
-        while end < len(counts) and able[end] and problem.block[end] == problem.block[first]:
+        while end < len(able) and able[end] and problem.block[end] == problem.block[first]:
             end += 1
         held = problem.free[first:end].cumsum()
         if held[-1] >= gpus > held[0]:
             counts[first] = 1 + int(held.searchsorted(gpus))
-    least = int(counts.min(initial=len(counts) + 1))
-    return np.flatnonzero((counts == least) & (least <= len(counts))), least
+    least = int(counts.min(initial=none))
+    return np.flatnonzero((counts == least) & (counts < none)), least
 
 
 def _program(problem: PlacesProblem, configurations: Ints, unit: float) -> tuple[Any, list[Any]]:
