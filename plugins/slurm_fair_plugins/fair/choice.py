@@ -145,7 +145,9 @@ class PeriodChoice:
         kind, on_type = absent(len(view.waiting)), absent(len(view.waiting))
         kind[named.row] = view.snapshot.nodes.gpu_type[named.node]
         on_type[going[runs]] = kind[going[runs]]
-        return self._walk(seen, order, {"on_type": on_type, "move": view.flags(going[runs])})
+        resized = gpus[goes] != np.bincount(view.lease_places.row, view.lease_places.gpus, len(kind))[going]
+        moves = view.flags(going[runs]), view.flags(going[runs & resized])
+        return self._walk(seen, order, {"on_type": on_type, "move": moves[0], "resize": moves[1]})
 
 
 def _asking(view: View, rows: Ints, gpus: Ints, named: Placement) -> View:

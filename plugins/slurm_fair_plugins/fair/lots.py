@@ -56,7 +56,7 @@ class Lots(NamedTuple):
         goes = np.concatenate((np.arange(min(stays, most)), np.arange(stays, len(rows))))
         going = _Goes.of(view, rows[goes], worth.total[at[goes]], stock, open_nodes)
         going = going._replace(job=goes[going.job])
-        going = going.kept(freely[at][going.job] & _apart_from_home(view, rows, going))
+        going = going.kept(freely[at][going.job] & _in_other_shape(view, rows, going))
         terms = view.terms
         lost = (restart_seconds + terms.grace + terms.interval) / terms.term
         going = going._replace(value=going.value * np.where(contested[at][going.job], 1.0 - lost, 1.0))
@@ -253,10 +253,12 @@ def _windows(nodes: Ints, free: Ints, count: int, gpus: int, *, even: bool) -> t
     return sets, np.maximum(filled, part)
 
 
-def _apart_from_home(view: View, rows: Ints, lots: _Goes) -> Bools:
-    """The lots that have no node on which their jobs run."""
+def _in_other_shape(view: View, rows: Ints, lots: _Goes) -> Bools:
+    """The lots that have another number of GPUs than their jobs run with, or no node on which they run."""
     places, nodes = view.lease_places, len(view.snapshot.nodes)
     job = lots.job.repeat(lots.nodes)
     home = np.isin(rows[job] * nodes + lots.node, places.row * nodes + places.node)
-    away: Bools = np.bincount(lots.lot, home, len(lots.job)) == 0
-    return away
+    away = np.bincount(lots.lot, home, len(lots.job)) == 0
+    held = np.bincount(places.row, places.gpus, len(view.waiting)).astype(np.int64)
+    other: Bools = away | (held[rows[lots.job]] != lots.gpus)
+    return other

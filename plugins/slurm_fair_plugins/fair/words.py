@@ -17,6 +17,7 @@ WORDS = Words(
     granted="a GPU-hour is worth most to it",
     renewed="a GPU-hour is still worth most to it",
     revoked="a job to which they are worth more needs its GPUs",
+    moved="it goes on with other GPUs, which are worth more to it",
     waits="GPU-hours are worth more to others",
 )
 _SOME_GPUS = 0.1  # fewer are not named

@@ -29,6 +29,7 @@ from slurm_fair_plugins.fair.arrivals import stretched
 
 HOUR = 3600.0
 _LEAST_PRICE_HOURS = 1e-4  # below a second of work nobody is nearly done: quota goes before everything
+_LEAST_REPAY_LEASES = 1e-6  # what is lacking is back at once
 _DEBT_WEIGHT = 100.0  # worth per GPU-hour of an hour of quota too many that a tenant lacks
 _AHEAD_TERMS = 2.0  # the makespan guard looks so many leases ahead
 _SLIVER = 1e-9  # of a GPU
@@ -75,7 +76,9 @@ class Objective:
 
     def growth(self, debt: Floats, term: float) -> Floats:
         """The part of itself by which a quota grows: its tenant has back what it lacks after so many leases."""
-        return ratio(debt * HOUR, self.repay_leases * term, nothing=0.0)
+        if self.repay_leases <= 0:
+            return np.zeros(len(debt))
+        return debt * HOUR / (max(self.repay_leases, _LEAST_REPAY_LEASES) * term)
 
     def own_price(self, debt: Floats) -> Floats:
         """The price of a GPU-hour of a tenant's quota: it grows with what the tenant lacks beyond `debt_hours`.

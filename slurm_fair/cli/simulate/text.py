@@ -86,7 +86,22 @@ def lead_of(case: Case) -> list[str]:
 
 
 def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
-    """Caveats for a reader of the numbers."""
+    """Caveats for a reader of the numbers of these runs."""
+    notes = []
+    for done in dones:
+        outcomes = done.result.outcomes
+        open_ = done.result.trace_row[~outcomes.over].tolist()
+        if open_:
+            jobs = [str(case.scenario.trace.job_id[row]) for row in open_]
+            notes.append(f"{done.result.policy}: {many(len(jobs), 'job')} did not end: {some(jobs)}")
+        late = len(case.scenario.trace) - len(outcomes)
+        if late:
+            notes.append(f"{done.result.policy}: {many(late, 'job')} not submitted by then")
+    return notes_on_case(case, [done.result.policy for done in dones]) + _as_notes(notes)
+
+
+def notes_on_case(case: Case, policies: Sequence[str]) -> list[str]:
+    """Caveats for a reader of numbers of any runs of these policies."""
     notes = []
     if case.fractional:
         notes.append(f"{many(case.fractional, 'job')} with a part of a GPU took whole ones (the ceiling)")
@@ -103,30 +118,30 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
             f"shares, rho and envy are by the weight of the GPUs: {weighed}; GPU time held and use are not"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
-    notes += _declared_notes(case, [done.result.policy for done in dones])
-    for done in dones:
-        outcomes = done.result.outcomes
-        open_ = done.result.trace_row[~outcomes.over].tolist()
-        if open_:
-            jobs = [str(case.scenario.trace.job_id[row]) for row in open_]
-            notes.append(f"{done.result.policy}: {many(len(jobs), 'job')} did not end: {some(jobs)}")
-        late = len(case.scenario.trace) - len(outcomes)
-        if late:
-            notes.append(f"{done.result.policy}: {many(late, 'job')} not submitted by then")
-    return ["note: " + clean(note) for note in notes]
+    if case.scenario.claims.silent:
+        notes.append("no job reported its progress (--progress silent)")
+    return _as_notes(notes + _declared_notes(case) + _undeclared_notes(case, policies))
 
 
-def _declared_notes(case: Case, policies: Sequence[str]) -> list[str]:
-    """Notes on run times as policies were told them: silent, wrong, or by nobody and what was assumed."""
-    claims, wrong = case.scenario.claims, list[str]()
-    if claims.silent:
-        wrong.append("no job reported its progress (--progress silent)")
-    if claims.declared_error != 1.0:
-        error = f"{claims.declared_error:g}"
-        wrong.append(
-            f"declared run times were wrong by lognormal factors, sigma ln {error} (--declared-error {error})"
-        )
-    return wrong + _undeclared_notes(case, policies)
+def _as_notes(texts: Sequence[str]) -> list[str]:
+    return ["note: " + clean(text) for text in texts]
+
+
+def _wrong_by(case: Case) -> str:
+    """The error of declared run times, in words; empty where they are right."""
+    error = case.scenario.claims.declared_error
+    return "" if error == 1.0 else f"lognormal factors, sigma ln {error:g} (--declared-error {error:g})"
+
+
+def _declared_notes(case: Case) -> list[str]:
+    wrong = _wrong_by(case)
+    if not wrong:
+        return []
+    if case.undeclared < len(case.scenario.trace):
+        return [f"declared run times were wrong by {wrong}"]
+    if case.scenario.undeclared == "actual":
+        return []
+    return ["no job has a declared_s: --declared-error changes nothing"]
 
 
 def _undeclared_notes(case: Case, policies: Sequence[str]) -> list[str]:
@@ -134,7 +149,7 @@ def _undeclared_notes(case: Case, policies: Sequence[str]) -> list[str]:
         return []
     whose = f"{many(case.undeclared, 'job')} without declared_s"
     if case.scenario.undeclared == "actual":
-        error = "" if case.scenario.claims.declared_error == 1.0 else ", made wrong like the others"
+        error = f", made wrong by {wrong}" if (wrong := _wrong_by(case)) else ""
         return [
             f"{whose}: policies were told the true run time{error} (--undeclared unknown tells them nothing)"
         ]

@@ -28,7 +28,7 @@ from slurm_fair.cli.simulate.options import (
     with_options,
 )
 from slurm_fair.cli.simulate.scenario_options import END, OWED, ROUNDS, SPEEDS, TENANTS
-from slurm_fair.cli.simulate.text import lead_of, many
+from slurm_fair.cli.simulate.text import lead_of, many, notes_on_case
 from slurm_fair.cli.sweep.grid import OWN, Grid, lease_list, load_list, seed_list
 from slurm_fair.cli.sweep.groups import groups_of
 from slurm_fair.cli.sweep.plot import plot_command
@@ -87,9 +87,13 @@ class HandsOptions:
     dask: str | None
 
     def check(self) -> None:
-        """A Dask cluster has its own processes."""
+        """A Dask cluster has its own processes, and has to answer before a file is made."""
         if self.processes is not None and self.dask is not None:
             raise InputError("--processes and --dask both say where runs are simulated: give one of them")
+        if self.dask is not None:
+            from slurm_fair.cli.sweep.over_dask import check_scheduler
+
+            check_scheduler(self.dask)
 
     def ends(self, tasks: Sequence[SweepTask], show: SweepProgress) -> Generator[OrderEnd[Row], None, None]:
         """Simulate all of them, and say of each that it has ended."""
@@ -168,6 +172,8 @@ def run_command(context: click.Context, /, trace: Path, out: Path, policies: str
     click.echo("\n".join(lead_of(ready.case)) + "\n")
     print_groups(groups_of(rows), usual_metrics())
     print_failures(rows)
+    for note in notes_on_case(ready.case, ready.policies):
+        click.echo(note)
     if failed:
         click.echo(
             f"{out}: {failed} of {many(len(tasks), 'run')} failed: the same command tries them again",

@@ -48,21 +48,34 @@ def _library() -> Any:
     return distributed
 
 
+def check_scheduler(address: str) -> None:
+    """Refuse an address at which no scheduler answers."""
+    distributed = _library()
+    with _quiet(), _in_one_line(address):
+        asyncio.run(_reach(distributed, address))
+
+
 @contextlib.contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
-    try:
+    with _in_one_line(address):
         asyncio.run(_reach(distributed, address))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@contextlib.contextmanager
+def _in_one_line(address: str) -> Iterator[None]:
+    try:
+        yield
     except (ValueError, TypeError) as problem:
         raise InputError(f"--dask {address!r}: {problem}: write tcp://HOST:PORT") from None
     except (OSError, TimeoutError) as problem:
         raise SlurmFairError(
             f"--dask {address}: no Dask scheduler answers there ({problem}): is it up?"
         ) from None
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 async def _reach(distributed: Any, address: str) -> None:

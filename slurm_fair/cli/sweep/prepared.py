@@ -55,6 +55,11 @@ class ReadySweep:
             for name, setup in self.setups
         }
 
+    @property
+    def policies(self) -> list[str]:
+        """Each policy once, in the order given."""
+        return list(dict.fromkeys(setup.policy for _, setup in self.setups))
+
     def tasks(self, grid: Grid) -> list[SweepTask]:
         """Every run of the sweep, in the order in which they are to be simulated."""
         return [SweepTask(cell, setup, self.case.scenario) for cell, setup in grid.cells(self.setups)]

@@ -60,6 +60,7 @@ class OrderOptions(TypedDict, total=False):
     lanes: Ints | None  # it ends those of its own lane: the number of each job's
     on_type: Ints | None  # the GPU type that each job must have, -1 = any
     move: Bools | None  # jobs that run and are to lie elsewhere
+    resize: Bools | None  # those of them that are to have another size, on GPUs that they have now too
     place: str | Placer  # how a gang is laid over nodes
     next_row: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
     score: Floats | Callable[[], Floats] | None  # the numbers that decided, or what works them out
@@ -74,6 +75,7 @@ USUAL: OrderOptions = {
     "lanes": None,
     "on_type": None,
     "move": None,
+    "resize": None,
     "place": CONSOLIDATED,
     "next_row": None,
     "score": None,
@@ -88,9 +90,9 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
     Waiting rows that are not listed wait. A running job whose lease is over is renewed when the walk comes to it,
     and evicted only when a job ahead of it takes its GPUs (those not listed come last). For a listed job that is
     giving its GPUs back, room is kept. A running job that is on another type than `on_type` says is revoked if
-    there is room for it, and that room is kept; one of `move` if free GPUs of other nodes take it. An order that
-    costs something may be left to be asked: where nothing can change hands it is wanted only by who asks for the
-    plan's ranks.
+    there is room for it, and that room is kept; one of `move` if free GPUs of other nodes take it, one of `resize`
+    if there is room for it once its own GPUs are free. An order that costs something may be left to be asked: where
+    nothing can change hands it is wanted only by who asks for the plan's ranks.
     """
     _refuse_unknown(options)
     how: OrderOptions = {**USUAL, **options}
@@ -153,10 +155,10 @@ class _Queue:
         self.view, self.order, self._waits, self.how = view, order, waits, how
         self.place = placer(how["place"]) if isinstance(how["place"], str) else how["place"]
         self.contested = waits[:0]  # rows, ascending
-        self.retyped = self.movers = np.zeros(len(view.waiting), dtype=bool)
+        self.retyped = self.resized = self.movers = np.zeros(len(view.waiting), dtype=bool)
         self.moves, elsewhere = False, how["on_type"] is not None or how["move"] is not None
         if how["preempt"] and view.over.size and (len(waits) or elsewhere or view.owes):
-            self._contend(how["keep"], how["on_type"], how["move"])
+            self._contend(how)
 
     def lane_of(self, rows: Ints) -> Ints | None:
         """The lane of each row: a job that does not fit is in the way of those behind it in its lane."""
@@ -165,9 +167,9 @@ class _Queue:
         lanes = self.how["lanes"]
         return None if lanes is None else lanes[rows]
 
-    def _contend(self, keep: Bools | None, on_type: Ints | None, move: Bools | None) -> None:
+    def _contend(self, how: OrderOptions) -> None:
         """Find the jobs that run and may be evicted, or are to go elsewhere."""
-        view = self.view
+        view, keep, on_type, move = self.view, how["keep"], how["on_type"], how["move"]
         contested = view.expired & ~view.pinned_down & ~view.stranded
         if keep is not None:
             contested &= ~keep
@@ -175,6 +177,9 @@ class _Queue:
             self.retyped = self.movers = contested & self._misplaced(on_type)
         if move is not None:
             self.movers = self.retyped | (contested & move)
+        if how["resize"] is not None:
+            self.resized = contested & how["resize"]
+            self.movers = self.movers | self.resized
         self.moves = any_of(self.movers)
         if any_of(contested):
             self.contested = (contested & ~self._safe()).nonzero()[0]
@@ -328,12 +333,18 @@ class _Round(Walk):
         return super().place(job, ways, evict)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
-        evict = bool(self._queue.retyped[self.candidates.rows[job]])
+        row = self.candidates.rows.item(job)
+        resized, here = self._queue.resized.item(row), self.contest.is_open(contested)
+        evict = resized or self._queue.retyped.item(row)
         if not evict:  # a better place among the free ones is worth the way, nobody else's stop is
             ways = self._elsewhere(job, ways)
+        if resized:
+            self.contest.leave(contested)
         if self.place(job, ways, evict) is not None:
             self.moved.append(contested)
             self.contest.leave(contested)
+        elif resized and here:
+            self.contest.take_back(contested)
         elif self.contest.is_open(contested):
             self.contest.protect(contested)
 

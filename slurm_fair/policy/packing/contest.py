@@ -171,6 +171,14 @@ class Contest:
         if self.is_open(contested):
             self._evict(contested)
 
+    def take_back(self, contested: int) -> None:
+        """Keep where it is a job that left and found no other place."""
+        self.evicted.remove(contested)
+        for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
+            for room in self._rooms:
+                room.add(node, -gpus, -cpus, -memory_mb)
+            self._left -= gpus
+
     def _evict(self, contested: int) -> None:
         self._open[contested] = False
         self.evicted.append(contested)
@@ -202,6 +210,8 @@ class UncontestedRoom:
     def protect(self, contested: int) -> None: ...
 
     def leave(self, contested: int) -> None: ...
+
+    def take_back(self, contested: int) -> None: ...
 
     def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways; None = fits nowhere."""

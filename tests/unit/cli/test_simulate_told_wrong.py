@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.simulations import document, made, only, results, simulated
+from tests.support.simulations import HEADER, document, made, only, results, simulated, written
 from tests.support.sweeps import asked, file_of, here, swept
 
 __all__ = ["here"]
@@ -33,10 +33,34 @@ def test_the_result_says_so(tmp_path: Path) -> None:
     assert (options["progress"], options["declared_error"]) == ("silent", 4.0)
     usual = document(trace)["options"]
     assert (usual["progress"], usual["declared_error"]) == ("reported", 1.0)
-    notes = [line for line in simulated(trace, *WRONG).out.splitlines() if line.startswith("note: ")]
-    assert notes[0] == "note: no job reported its progress (--progress silent)"
-    assert "sigma ln 4 (--declared-error 4)" in notes[1]
-    assert "told the true run time, made wrong like the others" in notes[2]
+    assert notes_of(trace, *WRONG) == [
+        "no job reported its progress (--progress silent)",
+        "10 jobs without declared_s: policies were told the true run time, made wrong by lognormal factors, "
+        "sigma ln 4 (--declared-error 4) (--undeclared unknown tells them nothing)",
+    ]
+
+
+def notes_of(trace: Path, *arguments: str) -> list[str]:
+    lines = simulated(trace, *arguments).out.splitlines()
+    return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
+
+
+def test_a_trace_in_which_no_job_declares_has_none_declared_wrong(tmp_path: Path) -> None:
+    trace = made(tmp_path, jobs=6)
+    assert notes_of(trace, "--declared-error", "2", "--undeclared", "unknown")[0] == (
+        "no job has a declared_s: --declared-error changes nothing"
+    )
+    one = written(tmp_path, "1,a,0,2,600,700", "2,a,0,2,600,", header=f"{HEADER},declared_s", name="one.csv")
+    assert notes_of(one, "--declared-error", "2", "--undeclared", "unknown")[0] == (
+        "declared run times were wrong by lognormal factors, sigma ln 2 (--declared-error 2)"
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_a_sweep_says_the_same(tmp_path: Path) -> None:
+    trace = made(tmp_path, jobs=6)
+    said = [line for line in swept(trace, *WRONG).out.splitlines() if line.startswith("note: ")]
+    assert [line.removeprefix("note: ") for line in said] == notes_of(trace, *WRONG)
 
 
 @pytest.mark.parametrize("factor", ["0.5", "nan", "x", "1001", "-2"])

@@ -212,7 +212,7 @@ def test_short_jobs_go_first_until_the_other_tenant_lacks_too_much_of_its_quota(
 
 @pytest.mark.parametrize(
     ("hours", "repay", "served"),
-    [(0.0, 1.0, "3"), (0.2, 1.0, "2"), (0.2, 0.0, "3")],
+    [(0.0, 1.0, "3"), (0.2, 1.0, "2"), (0.2, 0.0, "3"), (0.2, 1e-320, "2")],
 )
 def test_a_quota_grows_by_what_its_tenant_lacks_until_that_is_paid_back(
     hours: float, repay: float, served: str

@@ -151,6 +151,29 @@ def test_a_job_that_is_to_lie_elsewhere_moves_to_free_gpus_only() -> None:
     assert decided(full, [0, 1], move=move) == {"1": RENEW, "2": RENEW}
 
 
+def resized(others: int, behind: bool = True) -> dict[str, Verdict]:
+    """A job that runs with 4 GPUs is to have 8 of its node, on which another runs with so many."""
+    grows, other = job(1, gpus=8, on={"n1": 4}, state=JobState.RUNNING), running(2, {"n1": others})
+    seen = view(cluster(grows, other, job(3, gpus=4)), over(grows, other))
+    flags = np.array([True, False, False])
+    return decided(seen, [0, 1, 2] if behind else [1, 0, 2], move=flags, resize=flags)
+
+
+def test_a_job_that_is_to_have_another_size_counts_on_its_own_gpus() -> None:
+    assert resized(4) == {"1": REVOKE, "2": REVOKE, "3": WAIT}, "it needs those of the job behind it"
+    assert resized(4, behind=False) == {"1": RENEW, "2": RENEW, "3": WAIT}, "no room beside one ahead of it"
+
+
+def test_a_job_that_finds_no_room_for_another_size_takes_its_gpus_back() -> None:
+    """Nobody behind it may be given them."""
+    grows, other = job(1, gpus=8, on={"n1": 4}, state=JobState.RUNNING), running(2, {"n1": 3})
+    seen = view(cluster(grows, other, job(3, gpus=4)), over(grows, other))
+    flags = np.array([True, False, False])
+    assert decided(seen, [1, 0, 2], move=flags, resize=flags) == {"1": RENEW, "2": RENEW, "3": WAIT}
+    idle = view(cluster(grows, other, job(3, gpus=1)), over(grows, other))
+    assert decided(idle, [1, 0, 2], move=flags, resize=flags) == {"1": RENEW, "2": RENEW, "3": GRANT}
+
+
 def test_ranks_scores_and_memory_are_in_the_plan() -> None:
     seen = view(cluster(job(1), job(2)))
     plan = ordered(seen, np.array([1, 0]), score=np.array([5.0, 3.0]), memory={"a": 1})

@@ -108,6 +108,16 @@ def test_an_elastic_job_grows_over_several_nodes() -> None:
     assert sum(granted(fair(solver="off"), seen)["1"].values()) == 4
 
 
+def test_a_job_grows_on_the_node_on_which_it_runs() -> None:
+    play = ToldPlay([job(1, gpus=4)], {"n1": 8}, left={"1": 9 * HOUR})
+    play.on, play.since = {"1": {"n1": 4}}, {"1": 1.0}
+    seen = elastic(play.seen(), 1, 4, 8)
+    assert verdicts(seen.snapshot, fair().plan(seen))["1"].name == "REVOKE"
+    assert verdicts(seen.snapshot, fair(solver="off").plan(seen))["1"].name == "RENEW"
+    dear = fair(restart_seconds=900.0)
+    assert verdicts(seen.snapshot, dear.plan(seen))["1"].name == "RENEW", "a restart takes the whole lease"
+
+
 def test_a_gang_on_several_nodes_goes_on_where_it_is_faster() -> None:
     nodes = {name: node(4, gpu_type=name[0]) for name in ("a1", "a2", "b1", "b2")}
     play = ToldPlay([job(1, gpus=8)], nodes, left={"1": 9 * HOUR}, rates={"1": (1.0, 3.0)})
