@@ -205,7 +205,13 @@ class _World:
         if plan.note:
             return False
         leases, _ = apply_plan(
-            ready.standing.leases, plan, ready.snapshot, rules.terms, self.now, tell_all=False
+            ready.standing.leases,
+            plan,
+            ready.snapshot,
+            rules.terms,
+            self.now,
+            tell_all=False,
+            tell_why=False,
         )
         self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
         self.changed = bool((~leases.running).any())

@@ -345,7 +345,13 @@ def reconcile(
     """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
     leases, events = apply_plan(
-        standing.leases, plan, snapshot, rules.terms, snapshot.time, tell_all=Want.LEASE_EVENTS in wants
+        standing.leases,
+        plan,
+        snapshot,
+        rules.terms,
+        snapshot.time,
+        tell_all=Want.LEASE_EVENTS in wants,
+        tell_why=Want.EXPLANATION in wants,
     )
     actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
     return leases, without_refused(actions, standing, snapshot.time), events

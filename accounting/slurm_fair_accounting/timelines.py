@@ -20,6 +20,8 @@ class LeaseStory:
     start: float | None = None
     end: float | None = None
     ended_by: str = ""
+    why: str = ""  # the reason of the plan that granted or renewed it
+    why_ended: str = ""  # the reason of the plan that did not renew it
 
 
 _SAME_START_SECONDS = 1.0
@@ -66,7 +68,7 @@ class Story:
         self._end_run(event.time, event.detail.get("start"))
         lease = self._open_lease()
         if lease and event.detail.get("state") == NODE_FAIL:
-            lease.ended_by = ""  # what had been revoked was lost before we took it
+            lease.ended_by = lease.why_ended = ""  # what had been revoked was lost before we took it
         self._end_lease(event.time, EventKind.STOPPED)
 
     def _finished(self, event: Event) -> None:
@@ -78,7 +80,7 @@ class Story:
         self.finished = {"end": event.time, **event.detail}
 
     def _granted(self, event: Event) -> None:
-        lease = LeaseStory(_number(event, 1), _nodes(event), event.time)
+        lease = LeaseStory(_number(event, 1), _nodes(event), event.time, why=_why(event))
         if self.runs and event.time - self.runs[-1][0] <= _SAME_START_SECONDS:
             lease.start = self.runs[-1][0]  # Slurm's whole second may lie before the grant
         self.leases.append(lease)
@@ -91,18 +93,20 @@ class Story:
         before = self.leases[-1] if self.leases else None
         self._end_lease(event.time, EventKind.RENEWED)
         number, nodes = (before.number, before.nodes) if before else (0, self.nodes)
-        self.leases.append(LeaseStory(_number(event, number + 1), nodes, event.time, event.time))
+        lease = LeaseStory(_number(event, number + 1), nodes, event.time, event.time, why=_why(event))
+        self.leases.append(lease)
 
     def _revoked(self, event: Event) -> None:
         self.revoked += 1
         if lease := self._open_lease():
             lease.ended_by = EventKind.REVOKED  # its end comes when the GPUs do
+            lease.why_ended = _why(event)
 
     def _stays(self, event: Event) -> None:
         """Slurm would not stop it: what was revoked goes on as if it had been renewed."""
         self.revoked -= 1
         if lease := self._open_lease():
-            lease.ended_by = ""
+            lease.ended_by = lease.why_ended = ""
         self._renewed(event)
 
     def _lost(self, event: Event) -> None:
@@ -115,7 +119,8 @@ class Story:
         if lease := self._open_lease():
             lease.end = time
             # A job that finishes before it is asked was not stopped by us.
-            lease.ended_by = by if by == EventKind.FINISHED or not lease.ended_by else lease.ended_by
+            if by == EventKind.FINISHED or not lease.ended_by:
+                lease.ended_by, lease.why_ended = by, ""
 
     def _end_run(self, time: float, start: float | None) -> None:
         if self.runs and self.runs[-1][1] is None:
@@ -160,3 +165,7 @@ def _nodes(event: Event) -> tuple[str, ...]:
 
 def _number(event: Event, otherwise: int) -> int:
     return int(event.detail.get("number", otherwise))
+
+
+def _why(event: Event) -> str:
+    return str(event.detail.get("why") or "")

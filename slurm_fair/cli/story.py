@@ -79,7 +79,8 @@ def _adopted(said: Said) -> str:
 def _renewed(said: Said) -> str:
     times = said.get("times", 1)
     often = f" {times} times, at last to" if times > 1 else ":"
-    return f"its lease was renewed{often} lease {said.get('number', '?')} of this run{_until(said)}"
+    number, until = said.get("number", "?"), _until(said)
+    return f"its lease was renewed{often} lease {number} of this run{until}{_because(said)}"
 
 
 def _returned(said: Said) -> str:
@@ -106,7 +107,7 @@ def _finished(said: Said) -> str:
 
 _SENTENCES: Mapping[str, Any] = {
     EventKind.SUBMITTED: _submitted,
-    EventKind.GRANTED: lambda said: f"GPUs{_on(said)} were promised to it{_until(said)}",
+    EventKind.GRANTED: lambda said: f"GPUs{_on(said)} were promised to it{_until(said)}{_because(said)}",
     EventKind.OPENED: lambda said: f"its gate was opened: Slurm may start it{_on(said)}",
     EventKind.STARTED: _started,
     EventKind.ADOPTED: _adopted,

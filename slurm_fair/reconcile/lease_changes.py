@@ -9,6 +9,7 @@ import numpy as np
 from slurm_fair.model import (
     Event,
     EventKind,
+    Explanation,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -33,26 +34,28 @@ def apply_plan(
     now: float,
     *,
     tell_all: bool = True,
+    tell_why: bool = True,
 ) -> tuple[Leases, tuple[Event, ...]]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs.
 
-    Losers are told of in any case; why, and renewals and grants, where they are wanted.
+    Losers are told of in any case; renewals, grants and reasons where they are wanted.
     """
+    said = plan.explanation if tell_why else None
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     after, events = leases, list[Event]()
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = _ended_by_due(with_next_term(after, at, terms, now), at, renewed, plan, snapshot)
         if tell_all:
-            events += renewals(after, at, renewed, snapshot, terms, now)
+            events += renewals(after, at, renewed, snapshot, terms, now, said)
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
-        events += _revocations(leases, losers, revoked, plan, snapshot, now, tell_why=tell_all)
+        events += _revocations(leases, losers, revoked, snapshot, now, said)
     if granted.size:
         after = _granted(after, granted, plan, snapshot, terms, now)
         if tell_all:
-            events += _grants(granted, plan, snapshot, terms, now)
+            events += _grants(granted, plan, snapshot, terms, now, said)
     return after, tuple(events)
 
 
@@ -87,14 +90,33 @@ def _ended_by_due(leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: S
 
 
 def renewals(
-    leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, terms: LeaseTerms, now: float
+    leases: Leases,
+    rows: Ints,
+    job: Ints,
+    snapshot: Snapshot,
+    terms: LeaseTerms,
+    now: float,
+    said: Explanation | None = None,
 ) -> list[Event]:
     """An event for each of these rows of renewed leases; `job` = the row of its job."""
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
-        job_event(now, EventKind.RENEWED, snapshot, row, until=terms.said_end(end), number=number)
+        job_event(
+            now,
+            EventKind.RENEWED,
+            snapshot,
+            row,
+            until=terms.said_end(end),
+            number=number,
+            **_reason(said, row),
+        )
         for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
+
+
+def _reason(said: Explanation | None, row: int) -> dict[str, str]:
+    """The reason of the plan for this row, as a part of an event."""
+    return {} if said is None else {"why": said.reasons[said.reason.item(row)]}
 
 
 def _revoked(leases: Leases, rows: Ints) -> Leases:
@@ -104,18 +126,12 @@ def _revoked(leases: Leases, rows: Ints) -> Leases:
 
 
 def _revocations(
-    leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot, now: float, *, tell_why: bool
+    leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, now: float, said: Explanation | None
 ) -> list[Event]:
-    """An event for each of these leases; why they end is worked out only for a journal that wants it."""
+    """An event for each of these leases."""
     numbers = (leases.renewals[rows] + 1).tolist()
-    if not tell_why:
-        return [
-            job_event(now, EventKind.REVOKED, snapshot, row, number=number)
-            for row, number in zip(job.tolist(), numbers, strict=True)
-        ]
-    said = plan.explanation
     return [
-        job_event(now, EventKind.REVOKED, snapshot, row, why=said.reasons[said.reason[row]], number=number)
+        job_event(now, EventKind.REVOKED, snapshot, row, **_reason(said, row), number=number)
         for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 
@@ -154,7 +170,9 @@ def _given(plan: Plan, snapshot: Snapshot, rows: Ints) -> Ints:
     return np.where(sizes.allow(rows, given), given, gpus[rows])
 
 
-def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
+def _grants(
+    rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float, said: Explanation | None
+) -> list[Event]:
     until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
     return [
         job_event(
@@ -165,6 +183,7 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
             nodes=[names[node] for node in plan.places.nodes_of(row).tolist()],
             until=until,
             number=1,
+            **_reason(said, row),
         )
         for row in rows.tolist()
     ]

@@ -121,7 +121,7 @@ def _fits_type(
 
 Narrowed = Callable[[Snapshot, Plan, list[int]], list[int]]
 # A job that could never run, or may not because of its own array, is in nobody's way.
-_MOVES = "it goes on elsewhere"
+_MOVES = ("it goes on elsewhere", "it goes on with")
 _OUT_OF_THE_LINE = ("no node of its partition can take its gang", "its array's own limit is reached")
 
 

@@ -20,6 +20,8 @@ COLUMNS = (
     Column("end", "End", Kind.INSTANT),
     Column("ended_by", "EndedBy", Kind.TEXT),
     Column("start_delay_seconds", "StartDelay", Kind.SECONDS),
+    Column("why", "Why", Kind.TEXT, wide=True),
+    Column("why_ended", "WhyEnded", Kind.TEXT, wide=True),
 )
 _ENDS = (EventKind.STOPPED, EventKind.FINISHED, EventKind.RETURNED, EventKind.TAKEN_BACK)
 _KINDS = (
@@ -73,4 +75,6 @@ def _row(story: Story, lease: LeaseStory) -> Row:
         "end": lease.end,
         "ended_by": lease.ended_by if lease.end is not None else "",
         "start_delay_seconds": None if lease.start is None else max(lease.start - lease.granted, 0.0),
+        "why": lease.why,
+        "why_ended": lease.why_ended,
     }

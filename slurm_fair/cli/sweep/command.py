@@ -171,9 +171,9 @@ def run_command(context: click.Context, /, trace: Path, out: Path, policies: str
         rows = results.rows()
     click.echo("\n".join(lead_of(ready.case)) + "\n")
     print_groups(groups_of(rows), usual_metrics())
-    print_failures(rows)
     for note in notes_on_case(ready.case, ready.policies):
         click.echo(note)
+    print_failures(rows)
     if failed:
         click.echo(
             f"{out}: {failed} of {many(len(tasks), 'run')} failed: the same command tries them again",

@@ -52,6 +52,25 @@ def test_a_lease_that_slurm_would_not_end_is_told_as_renewed_and_its_job_as_neve
     assert [row["preemptions"] for row in rows("tenants", FEBRUARY, source)] == [0]
 
 
+def test_each_lease_has_the_reason_of_its_grant_and_one_that_was_not_renewed_that_of_its_end() -> None:
+    events = [
+        months.event(T, "submitted"),
+        months.event(T + 10, "granted", nodes=["n1"], until=T + 900, number=1, why="it is nearly done"),
+        months.event(T + 30, "started", nodes=["n1"], restarts=0),
+        months.event(T + 900, "renewed", until=T + 1800, number=2, why="its tenant has less than its quota"),
+        months.event(T + 1800, "revoked", why="another is nearly done", number=2),
+        months.event(T + 1810, "returned", why="revoked", number=2),
+    ]
+    found = [
+        (row["lease"], row["why"], row["why_ended"])
+        for row in rows("leases", FEBRUARY, EventFile(events, []))
+    ]
+    assert found == [
+        (1, "it is nearly done", ""),
+        (2, "its tenant has less than its quota", "another is nearly done"),
+    ]
+
+
 def test_an_open_lease_has_no_end() -> None:
     last = rows("leases", WHOLE)[-1]
     assert (last["job"], last["lease"], last["end"], last["ended_by"]) == ("40", 2, None, "")

@@ -71,7 +71,15 @@ def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
         [NOW],
         [LeasePhase.RUNNING],
     ]
-    assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5})
+    assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5, "why": "because"})
+
+
+def test_reasons_are_left_out_where_nobody_wants_them() -> None:
+    every = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT})
+    told = apply_plan(HELD, every, SHOWN, TERMS, NOW)[1]
+    assert [event.detail.get("why") for event in told] == ["because", "because"]
+    told = apply_plan(HELD, every, SHOWN, TERMS, NOW, tell_why=False)[1]
+    assert [event.detail.get("why") for event in told] == [None, None]
 
 
 @pytest.mark.parametrize(("min_runtime", "end"), [(0.0, NOW + 900), (1200.0, NOW + 1200)])
@@ -81,7 +89,7 @@ def test_a_renewed_rolling_lease_lasts_a_term_from_now_or_the_least_run_time(
     rolling = replace(TERMS, aligned=False, min_runtime=min_runtime)
     after, (event,) = apply_plan(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, rolling, NOW)
     assert columns(after, "end", "renewals", "granted") == [[end], [4], [NOW]]
-    assert event.detail == {"until": end, "number": 5}
+    assert event.detail == {"until": end, "number": 5, "why": "because"}
 
 
 @pytest.mark.parametrize(("aligned", "end"), [(False, NOW + 300), (True, 5400.0)])
