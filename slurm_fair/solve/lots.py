@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,26 @@ from slurm_fair.solve.answer import How, gap_between
 from slurm_fair.solve.linear import Effort, MatrixEntries, Problem, solve
 
 
+class Quotas(NamedTuple):
+    """A worth of GPUs beside that of the lots: of each tenant so many, whichever of its jobs have them."""
+
+    gpus: Floats  # [tenant]
+    price: Floats  # [tenant] worth of one
+
+    def filled(self, tenant: Ints, gpus: Ints) -> Floats:
+        """[tenant]: GPUs that count, where jobs of these tenants have so many; tenant -1 counts for nobody."""
+        counts = tenant >= 0
+        had = np.bincount(tenant[counts], gpus[counts], len(self.gpus))
+        return np.minimum(had, self.gpus)
+
+    def worth(self, tenant: Ints, gpus: Ints) -> float:
+        """Their worth in all."""
+        return float((self.price * self.filled(tenant, gpus)).sum())
+
+
 @dataclass(frozen=True, slots=True)
 class LotsProblem:
-    """Each job in at most one lot, no node over its free GPUs, the sum of values as large as can be."""
+    """Each job in at most one lot, no node over its free GPUs, all together worth as much as can be."""
 
     free: Ints  # [node] GPUs that may be given
     jobs: int
@@ -22,6 +40,8 @@ class LotsProblem:
     lot: Ints  # [part] the lot that it belongs to
     node: Ints  # [part]
     gpus: Ints  # [part]
+    tenant: Ints | None = None  # [job] whose quota its GPUs fill, -1 = nobody's
+    quotas: Quotas | None = None
     start: Ints | None = None  # [job] lots of a choice that is known, -1 = none: the solver begins with it
 
     def __post_init__(self) -> None:
@@ -32,6 +52,20 @@ class LotsProblem:
             raise ValueError("lots: values are finite")
         if len(self.job) and not 0 <= self.job.min() <= self.job.max() < self.jobs:
             raise ValueError(f"lots: jobs are numbered from 0 to {self.jobs - 1}")
+        if (self.tenant is None) != (self.quotas is None):
+            raise ValueError("lots: quotas belong to the tenants of the jobs")
+
+    def worth(self, lots: Ints) -> float:
+        """The worth of these lots together."""
+        value = float(self.value[lots].sum())
+        if self.tenant is None or self.quotas is None:
+            return value
+        return value + self.quotas.worth(self.tenant[self.job[lots]], self.size[lots])
+
+    @property
+    def size(self) -> Ints:
+        """[lot]: its GPUs on all nodes."""
+        return np.bincount(self.lot, self.gpus, len(self.job)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +91,47 @@ def best_lots(problem: LotsProblem, effort: Effort, limit_seconds: float) -> Lot
     if not count:
         return LotsAnswer(nobody, 0.0, 0.0, How.EXACT)
     unit = float(np.abs(problem.value).max()) / 1000.0 or 1.0  # a solver's tolerances are absolute
-    used = np.unique(problem.node)
-    cells = MatrixEntries.joined(
-        (problem.job, np.arange(count), np.ones(count)),
-        (problem.jobs + used.searchsorted(problem.node), problem.lot, problem.gpus.astype(np.float64)),
-    )
-    rows = problem.jobs + len(used)
-    most = np.concatenate((np.ones(problem.jobs), np.maximum(problem.free[used], 0)))
-    whole, start = np.ones(count, dtype=bool), None
-    if problem.start is not None:
-        start = np.zeros(count)
-        start[problem.start[problem.start >= 0]] = 1.0
-    least = np.full(rows, -np.inf)
-    model = Problem(problem.value / unit, np.ones(count), cells, least, most.astype(float), whole, start)
-    found = solve(model, limit_seconds, effort)
+    found = solve(_model(problem, unit), limit_seconds, effort)
     bound = found.bound * unit
     if not found.found:
         return LotsAnswer(nobody, 0.0, bound, How.GREEDY, found.seconds)
-    chosen = (found.x > 0.5).nonzero()[0]
+    chosen = (found.x[:count] > 0.5).nonzero()[0]
     nobody[problem.job[chosen]] = chosen
-    return LotsAnswer(nobody, float(problem.value[chosen].sum()), bound, found.how, found.seconds)
+    return LotsAnswer(nobody, problem.worth(chosen), bound, found.how, found.seconds)
+
+
+def _model(problem: LotsProblem, unit: float) -> Problem:
+    """A column for each lot, and one for each tenant: its GPUs in these lots, up to its quota."""
+    count, used = len(problem.job), np.unique(problem.node)
+    blocks = [
+        (problem.job, np.arange(count), np.ones(count)),
+        (problem.jobs + used.searchsorted(problem.node), problem.lot, problem.gpus.astype(np.float64)),
+    ]
+    most_row = [np.ones(problem.jobs), np.maximum(problem.free[used], 0)]
+    worth, most, start, tenants = [problem.value], [np.ones(count)], None, 0
+    if problem.start is not None:
+        taken = problem.start[problem.start >= 0]
+        start = np.zeros(count)
+        start[taken] = 1.0
+    if problem.tenant is not None and problem.quotas is not None:
+        payer, tenants, size = problem.tenant[problem.job], len(problem.quotas.gpus), problem.size
+        row, each = problem.jobs + len(used), np.arange(tenants)
+        fills = (payer >= 0).nonzero()[0]
+        blocks.append((row + payer[fills], fills, -size[fills].astype(np.float64)))
+        blocks.append((row + each, count + each, np.ones(tenants)))
+        most_row.append(np.zeros(tenants))
+        worth.append(problem.quotas.price)
+        most.append(problem.quotas.gpus)
+        if start is not None:
+            start = np.concatenate((start, problem.quotas.filled(payer[taken], size[taken])))
+    rows = np.concatenate(most_row)
+    whole = np.arange(count + tenants) < count
+    return Problem(
+        np.concatenate(worth) / unit,
+        np.concatenate(most),
+        MatrixEntries.joined(*blocks),
+        np.full(len(rows), -np.inf),
+        rows.astype(float),
+        whole,
+        start,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,12 +29,24 @@ from slurm_fair.policy.plan_value import GREEDY, SOLVED, PlanValue
 from slurm_fair.solve.linear import Effort
 from slurm_fair.solve.lots import LotsAnswer, best_lots
 from slurm_fair_plugins.fair.lots import Lots, lies_apart
-from slurm_fair_plugins.fair.period import Stock, bound_of, value_of
+from slurm_fair_plugins.fair.period import Stock, bound_of, given_by
 from slurm_fair_plugins.fair.words import WORDS
 from slurm_fair_plugins.fair.worth import Worth
 
 _EFFORT = Effort(nodes=200, iterations=50_000, gap=0.005, direct=True)
 _BETTER = 1e-6  # of the value: what the solver must gain to be followed
+
+
+class _Given(NamedTuple):
+    """Jobs that have or get GPUs, and what these are worth beside their tenants' quotas."""
+
+    row: Ints
+    gpus: Ints
+    value: Floats
+
+    def plus(self, more: _Given) -> _Given:
+        """Both."""
+        return _Given(*(np.concatenate(columns) for columns in zip(self, more, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +72,8 @@ class PeriodChoice:
         """The plan of the walk where its gap is small, else the better one of it and the solver's."""
         plan, stock = self.walked(), Stock.of(self.view)
         able = self._able(stock)
-        value = value_of(plan, stock, self._values(plan))
-        bound = max(bound_of(*self._most(stock), able, stock), value)
+        value = self._value(self._given(plan, stock))
+        bound = max(self._bound(able, stock), value)
         period = PlanValue(value, bound, GREEDY, at=self.view.now)
         if period.gap <= self.gap or limit_seconds <= 0:
             return plan, period
@@ -71,7 +84,7 @@ class PeriodChoice:
         if np.isfinite(answer.bound) and lots.whole:
             bound = min(bound, max(answer.bound, value))
         other = self._wished(lots, answer) if any_of(answer.lot >= 0) else plan
-        better = value_of(other, stock, self._values(other)) + self._of_moves(lots, answer, other)
+        better = self._value(self._given(other, stock).plus(self._moved(lots, answer, other)))
         if better <= value * (1.0 + _BETTER):
             return plan, replace(period, bound=bound, asked=True)
         in_line = replace(
@@ -79,11 +92,18 @@ class PeriodChoice:
         )
         return in_line, PlanValue(better, max(bound, better), SOLVED, True, self.view.now)
 
-    def _of_moves(self, lots: Lots, answer: LotsAnswer, plan: Plan) -> float:
-        """The worth of those who run, and are stopped to go on where the solver wants them."""
+    def _value(self, given: _Given) -> float:
+        """The worth of all that is given: each job's own, and the GPUs that fill their tenants' quotas."""
+        payer = absent(len(self.view.waiting))
+        payer[self.worth.rows] = self.worth.payer
+        return float(given.value.sum()) + self.worth.quotas.worth(payer[given.row], given.gpus)
+
+    def _moved(self, lots: Lots, answer: LotsAnswer, plan: Plan) -> _Given:
+        """Those who run, and are stopped to go on where the solver wants them."""
         got = (answer.lot >= lots.stays).nonzero()[0]
         moved = self.view.expired[lots.rows[got]] & (plan.verdict[lots.rows[got]] == Verdict.REVOKE)
-        return float(lots.problem.value[answer.lot[got[moved]]].sum())
+        lot = answer.lot[got[moved]]
+        return _Given(lots.rows[got[moved]], lots.gpus[lot], lots.problem.value[lot])
 
     def _able(self, stock: Stock) -> Bools:
         """Jobs whose gang would find a place if all that may be given were free; who runs has one."""
@@ -97,36 +117,36 @@ class PeriodChoice:
             able[waits] |= view.flags(elastic.row)[rows[waits]]
         return able
 
-    def _most(self, stock: Stock) -> tuple[Floats, Floats]:
-        """The most that a GPU is worth to each job in any shape, and as many such as its best shape is worth."""
-        view, rows, total = self.view, self.worth.rows, self.worth.total
+    def _bound(self, able: Bools, stock: Stock) -> float:
+        """No plan is worth more: where jobs have several shapes, own worth and quotas each have all GPUs."""
+        view, rows, worth = self.view, self.worth.rows, self.worth
         usual = usual_gpus(view)[rows].astype(np.float64)
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
-            return total, usual
+            return bound_of(worth.total, usual, able, stock)
         shapes, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
         a_gpu, in_all = np.zeros(jobs), np.zeros(jobs)
         gives = usual_gpus(view)[shapes.row] * shapes.speed
         np.maximum.at(a_gpu, shapes.row, gives / shapes.gpus)
         np.maximum.at(in_all, shapes.row, gives)
         a_gpu, in_all = a_gpu[rows], in_all[rows]
-        return total * a_gpu, ratio(in_all, a_gpu, nothing=0.0)
+        own = bound_of(worth.own * a_gpu, ratio(in_all, a_gpu, nothing=0.0), able, stock)
+        every = np.ones(len(worth.quotas.gpus), dtype=bool)
+        return own + bound_of(worth.quotas.price, worth.quotas.gpus, every, stock)
 
-    def _values(self, plan: Plan) -> Floats:
-        """The worth of what each row has or is given by a plan; nan for rows that get nothing."""
+    def _given(self, plan: Plan, stock: Stock) -> _Given:
+        """Those to whom a plan gives GPUs of the stock, or leaves them."""
         view = self.view
         places = view.lease_places.plus(plan.places) if len(plan.places) else view.lease_places
         gpus = np.bincount(places.row, places.gpus, len(view.waiting)).astype(np.int64)
         kind = absent(len(view.waiting))
         kind[places.row] = view.snapshot.nodes.gpu_type[places.node]
-        values, rows = np.full(len(view.waiting), np.nan), self.worth.rows
-        has = kind[rows] >= 0
-        mine = rows[has]
+        has = (kind[self.worth.rows] >= 0) & given_by(plan, stock)[self.worth.rows]
+        mine = self.worth.rows[has]
         nodes = np.bincount(places.row, minlength=len(view.waiting))[mine]
         apart = lies_apart(view, mine, kind[mine], gpus[mine], nodes)
         speed = speed_in(view, mine, kind[mine], gpus[mine], apart)
-        values[mine] = usual_gpus(view)[mine] * speed * self.worth.total[has]
-        return values
+        return _Given(mine, gpus[mine], usual_gpus(view)[mine] * speed * self.worth.own[has])
 
     def _wished(self, lots: Lots, answer: LotsAnswer) -> Plan:
         """The walk with the solver's choice first: who stays, then who was given a node, which it asks for."""

@@ -52,9 +52,9 @@ class Lots(NamedTuple):
         runs = best[contested[best]]
         at = np.concatenate((runs, waits))
         rows, stays = worth.rows[at], len(runs)
-        staying = _stays(view, rows[:stays], worth.total[runs])
+        staying = _stays(view, rows[:stays], worth.own[runs])
         goes = np.concatenate((np.arange(min(stays, most)), np.arange(stays, len(rows))))
-        going = _Goes.of(view, rows[goes], worth.total[at[goes]], stock, open_nodes)
+        going = _Goes.of(view, rows[goes], worth.own[at[goes]], stock, open_nodes)
         going = going._replace(job=goes[going.job])
         going = going.kept(freely[at][going.job] & _in_other_shape(view, rows, going))
         terms = view.terms
@@ -69,6 +69,8 @@ class Lots(NamedTuple):
             lot=np.concatenate((staying.lot, stays + going.lot)),
             node=np.concatenate((staying.node, going.node)),
             gpus=np.concatenate((staying.gpus, going.of_node)),
+            tenant=worth.payer[at],
+            quotas=worth.quotas,
         )
         gpus = np.concatenate((view.snapshot.jobs.gpus[rows[:stays]], going.gpus))
         served = stays + len(np.unique(going.job[going.job >= stays]))

@@ -29,10 +29,10 @@ class Stock:
         return cls(contested, np.where(nodes.usable, np.maximum(view.spare_gpus + back, 0), 0))
 
 
-def value_of(plan: Plan, stock: Stock, values: Floats) -> float:
-    """The worth of what a plan gives: `values` are those of all rows, where a row has any."""
-    given = (plan.verdict == Verdict.GRANT) | ((plan.verdict == Verdict.RENEW) & stock.contested)
-    return float(np.nansum(values[given]))
+def given_by(plan: Plan, stock: Stock) -> Bools:
+    """Rows that a plan gives GPUs of the stock."""
+    given: Bools = (plan.verdict == Verdict.GRANT) | ((plan.verdict == Verdict.RENEW) & stock.contested)
+    return given
 
 
 def bound_of(a_gpu: Floats, gpus: Floats, able: Bools, stock: Stock) -> float:

@@ -25,6 +25,7 @@ from slurm_fair.policy import (
 )
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining, limit_leaves
+from slurm_fair.solve.lots import Quotas
 from slurm_fair_plugins.fair.arrivals import stretched
 
 HOUR = 3600.0
@@ -108,6 +109,9 @@ class Worth:
     quota: Floats  # GPUs of its tenant
     repaid: Floats  # GPUs beyond them that pay its tenant back what it lacks
     debt: Floats  # hours of its quota that its tenant lacks; 0 where that is too little to raise its price
+    own: Floats  # of `total`, the part that it keeps when others of its tenant have the quota
+    payer: Ints  # the tenant whose quota its GPUs fill; -1 = nobody's: it is nearly done
+    quotas: Quotas  # GPUs of each tenant that have the price of its quota in this plan
 
     @classmethod
     def of(cls, view: View, rows: Ints, crowd: int, aims: Objective, longer: Floats | None = None) -> Self:
@@ -127,7 +131,8 @@ class Worth:
         short = HOUR / left
         ahead = _ahead(view, rows, short + np.maximum(claim, guard), critical)
         tenant = view.snapshot.jobs.tenant[rows]
-        quota, debt = view.tenant_quota[tenant], _debt_hours(view)[tenant]
+        lacks = _debt_hours(view)
+        quota, debt = view.tenant_quota[tenant], lacks[tenant]
         repaid = quota * aims.growth(debt, view.terms.term)
         in_quota = ahead < quota + repaid - _SLIVER
         limited = ~known & (run_left >= limit_leaves(view)[rows])
@@ -141,6 +146,10 @@ class Worth:
             short = np.where(in_quota, short, np.minimum(short, HOUR / least))
         price = np.where(in_quota, aims.own_price(debt), np.where(nearly, aims.price, 0.0))
         total = alike(short + price + claim + guard)
+        own = np.where(nearly, total, alike(short + claim + guard))
+        payer = np.where(nearly, -1, tenant)
+        priced = in_quota & ~nearly
+        gpus = np.bincount(tenant[priced], usual_gpus(view)[rows[priced]], len(lacks)).astype(np.float64)
         term = np.select(
             [claim > 0, guard > 0, in_quota & (debt > aims.debt_hours), nearly, in_quota],
             [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
@@ -163,6 +172,9 @@ class Worth:
             quota,
             repaid,
             debt,
+            own,
+            payer,
+            Quotas(gpus, aims.own_price(lacks)),
         )
 
     def order(self, view: View) -> Ints:

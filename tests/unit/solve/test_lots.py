@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.solve.answer import How
 from slurm_fair.solve.linear import Effort
-from slurm_fair.solve.lots import LotsProblem, best_lots
+from slurm_fair.solve.lots import LotsProblem, Quotas, best_lots
 
 EFFORT = Effort(nodes=1000, iterations=100_000, gap=1e-9)
 
@@ -30,6 +30,17 @@ def problem(free: list[int], lots: list[tuple[int, float, dict[int, int]]], jobs
     )
 
 
+def worth_of(asked: LotsProblem, lots: list[int]) -> float:
+    """The values of the lots, and the price of each tenant's GPUs up to its quota."""
+    worth = sum(asked.value[lot] for lot in lots)
+    if asked.tenant is None or asked.quotas is None:
+        return float(worth)
+    for tenant, (quota, price) in enumerate(zip(*asked.quotas, strict=True)):
+        mine = [lot for lot in lots if asked.tenant[asked.job[lot]] == tenant]
+        worth += price * min(quota, sum(asked.gpus[np.isin(asked.lot, mine)]))
+    return float(worth)
+
+
 def best_by_trial(asked: LotsProblem) -> float:
     """The largest sum of all choices."""
     choices = [[-1, *np.flatnonzero(asked.job == job).tolist()] for job in range(asked.jobs)]
@@ -38,7 +49,7 @@ def best_by_trial(asked: LotsProblem) -> float:
         taken = np.isin(asked.lot, choice)
         used = np.bincount(asked.node[taken], asked.gpus[taken], len(asked.free))
         if (used <= asked.free).all():
-            best = max(best, float(asked.value[[lot for lot in choice if lot >= 0]].sum()))
+            best = max(best, worth_of(asked, [lot for lot in choice if lot >= 0]))
     return best
 
 
@@ -59,6 +70,36 @@ def test_nothing_is_better(seed: int, direct: bool) -> None:
     assert (asked.job[found.lot[found.lot >= 0]] == np.flatnonzero(found.lot >= 0)).all()
 
 
+@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_better_where_quotas_have_a_price(seed: int, start: bool) -> None:
+    dice = np.random.default_rng(seed)
+    lots = [
+        (job, float(dice.random() + 0.1), {int(dice.integers(0, 3)): int(dice.integers(1, 4))})
+        for job in range(6)
+        for _ in range(2)
+    ]
+    quotas = Quotas(np.array([2.5, 3.5]) * dice.random(2), dice.random(2))
+    asked = replace(problem([4, 3, 2], lots, 6), tenant=dice.integers(-1, 2, 6), quotas=quotas)
+    known = best_lots(problem([4, 3, 2], lots, 6), EFFORT, np.inf).lot
+    found = best_lots(replace(asked, start=known if start else None), EFFORT, np.inf)
+    assert found.objective == pytest.approx(best_by_trial(asked))
+    assert found.bound == pytest.approx(found.objective)
+
+
+def test_a_quota_goes_to_whichever_of_its_tenants_jobs_fit() -> None:
+    """Tenant 0 has a price for 2 GPUs: the lot of its second job is worth 3 with it, that of tenant 1 is 2."""
+    lots = [(0, 9.0, {0: 4}), (1, 1.0, {0: 2}), (2, 2.0, {0: 2})]
+    asked = replace(
+        problem([2], lots, 3),
+        tenant=np.array([0, 0, 1]),
+        quotas=Quotas(np.array([2.0, 0.0]), np.array([1.0, 0.0])),
+    )
+    assert best_lots(asked, EFFORT, np.inf).lot.tolist() == [-1, 1, -1]
+    without = replace(asked, quotas=Quotas(np.zeros(2), np.ones(2)))
+    assert best_lots(without, EFFORT, np.inf).lot.tolist() == [-1, -1, 2]
+
+
 def test_without_time_nobody_has_a_lot_and_nothing_is_proven() -> None:
     found = best_lots(problem([4], [(0, 1.0, {0: 4})], 1), EFFORT, 0.0)
     assert (found.lot.tolist(), found.how) == ([-1], How.GREEDY)
@@ -68,6 +109,11 @@ def test_without_time_nobody_has_a_lot_and_nothing_is_proven() -> None:
 def test_without_lots_there_is_nothing_to_choose() -> None:
     found = best_lots(problem([4], [], 2), EFFORT, np.inf)
     assert (found.lot.tolist(), found.objective, found.bound, found.gap) == ([-1, -1], 0.0, 0.0, 0.0)
+
+
+def test_quotas_without_tenants_are_refused() -> None:
+    with pytest.raises(ValueError, match="quotas belong to the tenants"):
+        replace(problem([4], [(0, 1.0, {0: 4})], 1), quotas=Quotas(np.ones(1), np.ones(1)))
 
 
 WRONG = {

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.model import JobState, Plan, Verdict
 from slurm_fair.policy import View
-from slurm_fair_plugins.fair.period import Stock, bound_of, value_of
+from slurm_fair_plugins.fair.period import Stock, bound_of, given_by
 from tests.support.accounts import view
 from tests.support.builders import job, lease, leases, node, snapshot
 from tests.support.solving_policies import plain
@@ -35,12 +35,12 @@ def test_the_stock_is_what_is_free_and_what_leases_that_are_over_give_back() -> 
     assert stock.contested.tolist() == [True, False, False]
 
 
-def test_only_gpus_of_the_stock_are_worth_anything() -> None:
-    stock, values = Stock.of(seen()), np.array([5.0, 7.0, np.nan])
+def test_only_gpus_of_the_stock_are_given() -> None:
+    stock = Stock.of(seen())
     plan: Plan = replace(plain(seen()), verdict=np.full(3, Verdict.RENEW, dtype=np.int8))
-    assert value_of(plan, stock, values) == 5.0
+    assert given_by(plan, stock).tolist() == [True, False, False]
     granted = np.array([Verdict.REVOKE, Verdict.RENEW, Verdict.GRANT], dtype=np.int8)
-    assert value_of(replace(plan, verdict=granted), stock, np.array([5.0, 7.0, 2.0])) == 2.0
+    assert given_by(replace(plan, verdict=granted), stock).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
