@@ -45,7 +45,7 @@ class _Given(NamedTuple):
     value: Floats
 
     def plus(self, more: _Given) -> _Given:
-        """Both."""
+        """These jobs and more."""
         return _Given(*(np.concatenate(columns) for columns in zip(self, more, strict=True)))
 
 
@@ -99,7 +99,7 @@ class PeriodChoice:
         return float(given.value.sum()) + self.worth.quotas.worth(payer[given.row], given.gpus)
 
     def _moved(self, lots: Lots, answer: LotsAnswer, plan: Plan) -> _Given:
-        """Those who run, and are stopped to go on where the solver wants them."""
+        """Jobs that run and are stopped to go on where the solver wants them."""
         got = (answer.lot >= lots.stays).nonzero()[0]
         moved = self.view.expired[lots.rows[got]] & (plan.verdict[lots.rows[got]] == Verdict.REVOKE)
         lot = answer.lot[got[moved]]
@@ -135,7 +135,7 @@ class PeriodChoice:
         return own + bound_of(worth.quotas.price, worth.quotas.gpus, every, stock)
 
     def _given(self, plan: Plan, stock: Stock) -> _Given:
-        """Those to whom a plan gives GPUs of the stock, or leaves them."""
+        """Jobs that a plan gives GPUs of the stock, or leaves theirs."""
         view = self.view
         places = view.lease_places.plus(plan.places) if len(plan.places) else view.lease_places
         gpus = np.bincount(places.row, places.gpus, len(view.waiting)).astype(np.int64)

@@ -148,33 +148,15 @@ class Worth:
         total = alike(short + price + claim + guard)
         own = np.where(nearly, total, alike(short + claim + guard))
         payer = np.where(nearly, -1, tenant)
-        priced = in_quota & ~nearly
-        gpus = np.bincount(tenant[priced], usual_gpus(view)[rows[priced]], len(lacks)).astype(np.float64)
+        quotas = _quotas(view, rows[in_quota & ~nearly], aims.own_price(lacks))
         term = np.select(
             [claim > 0, guard > 0, in_quota & (debt > aims.debt_hours), nearly, in_quota],
             [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
             Term.PRICE,
         )
-        debt = np.where(debt > aims.debt_hours, debt, 0.0)
-        term = term.astype(np.int8)
+        sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
         return cls(
-            rows,
-            total,
-            term,
-            left,
-            run_left,
-            at_best,
-            known,
-            limited,
-            slack,
-            backlog,
-            ahead,
-            quota,
-            repaid,
-            debt,
-            own,
-            payer,
-            Quotas(gpus, aims.own_price(lacks)),
+            rows, *sums, quota, repaid, np.where(debt > aims.debt_hours, debt, 0.0), own, payer, quotas
         )
 
     def order(self, view: View) -> Ints:
@@ -186,6 +168,12 @@ class Worth:
         numbers = np.full(jobs, np.nan)
         numbers[self.rows] = column
         return numbers
+
+
+def _quotas(view: View, priced: Ints, price: Floats) -> Quotas:
+    """The price goes to as many GPUs of a tenant as these jobs of it usually have."""
+    tenant, gpus = view.snapshot.jobs.tenant[priced], usual_gpus(view)[priced]
+    return Quotas(np.bincount(tenant, gpus, len(price)).astype(np.float64), price)
 
 
 def _debt_hours(view: View) -> Floats:
