@@ -39,11 +39,11 @@ from slurm_fair.policy import (
     placed,
     placer,
     ranks,
+    spreads,
 )
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, OTHERS_FIRST, UNUSABLE_NODES, Saying
 from slurm_fair.policy.orders.two_phase import Accounts, decided_by, fits_first_leases
 from slurm_fair.policy.orders.walk import contest_of, may_place, placed_alone, with_due_gangs_first
-from slurm_fair.policy.packing.placement import spreads
 
 OWED_MOST = "it is among those owed most"
 EARLY = "it never ran, and with it the first leases of its tenant stay within its quota"

@@ -25,7 +25,7 @@ from slurm_fair.policy.orders.two_phase import Balances, by_tenant, expected_win
 from slurm_fair.policy.orders.walk import Candidates, Walk
 from slurm_fair.policy.packing.contest import Contest
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
-from slurm_fair.policy.packing.placement import Placer, consolidated, placer, relaxed
+from slurm_fair.policy.packing.placement import Placer, consolidated, placer, relaxed, spreads
 from slurm_fair.policy.packing.room import Loss, Room
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
@@ -102,6 +102,7 @@ __all__ = [
     "relaxed",
     "sizes_of",
     "speed_in",
+    "spreads",
     "take_or",
     "tenant_numbers",
     "usual_gpus",

@@ -13,20 +13,34 @@ from slurm_fair.solve.linear import Effort, MatrixEntries, Problem, solve
 
 
 class Quotas(NamedTuple):
-    """A worth of GPUs beside that of the lots: of each tenant so many, whichever of its jobs have them."""
+    """A worth of GPUs beside that of the lots: of each tenant so many, whichever of its jobs have them.
+
+    A job that crosses its tenant's quota brings room for its GPUs beyond it, where it gets a lot.
+    """
 
     gpus: Floats  # [tenant]
     price: Floats  # [tenant] worth of one
 
-    def filled(self, tenant: Ints, gpus: Ints) -> Floats:
+    def filled(self, tenant: Ints, gpus: Ints, over: Floats) -> Floats:
         """[tenant]: GPUs that count, where jobs of these tenants have so many; tenant -1 counts for nobody."""
         counts = tenant >= 0
-        had = np.bincount(tenant[counts], gpus[counts], len(self.gpus))
-        return np.minimum(had, self.gpus)
+        had, more = (
+            np.bincount(tenant[counts], each[counts], len(self.gpus)).astype(np.float64)
+            for each in (gpus, over)
+        )
+        return np.minimum(had, self.gpus + more)
 
-    def worth(self, tenant: Ints, gpus: Ints) -> float:
+    def worth(self, tenant: Ints, gpus: Ints, over: Floats) -> float:
         """Their worth in all."""
-        return float((self.price * self.filled(tenant, gpus)).sum())
+        return float((self.price * self.filled(tenant, gpus, over)).sum())
+
+
+class Payers(NamedTuple):
+    """The quotas that jobs fill."""
+
+    tenant: Ints  # [job] whose quota its GPUs fill, -1 = nobody's
+    over: Floats  # [job] GPUs beyond the quota that it crosses
+    quotas: Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +54,7 @@ class LotsProblem:
     lot: Ints  # [part] the lot that it belongs to
     node: Ints  # [part]
     gpus: Ints  # [part]
-    tenant: Ints | None = None  # [job] whose quota its GPUs fill, -1 = nobody's
-    quotas: Quotas | None = None
+    payers: Payers | None = None
     start: Ints | None = None  # [job] lots of a choice that is known, -1 = none: the solver begins with it
 
     def __post_init__(self) -> None:
@@ -52,15 +65,14 @@ class LotsProblem:
             raise ValueError("lots: values are finite")
         if len(self.job) and not 0 <= self.job.min() <= self.job.max() < self.jobs:
             raise ValueError(f"lots: jobs are numbered from 0 to {self.jobs - 1}")
-        if (self.tenant is None) != (self.quotas is None):
-            raise ValueError("lots: quotas belong to the tenants of the jobs")
 
     def worth(self, lots: Ints) -> float:
         """The worth of these lots together."""
         value = float(self.value[lots].sum())
-        if self.tenant is None or self.quotas is None:
+        if self.payers is None:
             return value
-        return value + self.quotas.worth(self.tenant[self.job[lots]], self.size[lots])
+        jobs, payers = self.job[lots], self.payers
+        return value + payers.quotas.worth(payers.tenant[jobs], self.size[lots], payers.over[jobs])
 
     @property
     def size(self) -> Ints:
@@ -90,7 +102,9 @@ def best_lots(problem: LotsProblem, effort: Effort, limit_seconds: float) -> Lot
     count = len(problem.job)
     if not count:
         return LotsAnswer(nobody, 0.0, 0.0, How.EXACT)
-    unit = float(np.abs(problem.value).max()) / 1000.0 or 1.0  # a solver's tolerances are absolute
+    dearest = 0.0 if problem.payers is None else float(problem.payers.quotas.price.max(initial=0.0))
+    # A solver's tolerances are absolute.
+    unit = max(float(np.abs(problem.value).max()), dearest) / 1000.0 or 1.0
     found = solve(_model(problem, unit), limit_seconds, effort)
     bound = found.bound * unit
     if not found.found:
@@ -113,17 +127,21 @@ def _model(problem: LotsProblem, unit: float) -> Problem:
         taken = problem.start[problem.start >= 0]
         start = np.zeros(count)
         start[taken] = 1.0
-    if problem.tenant is not None and problem.quotas is not None:
-        payer, tenants, size = problem.tenant[problem.job], len(problem.quotas.gpus), problem.size
-        row, each = problem.jobs + len(used), np.arange(tenants)
-        fills = (payer >= 0).nonzero()[0]
-        blocks.append((row + payer[fills], fills, -size[fills].astype(np.float64)))
-        blocks.append((row + each, count + each, np.ones(tenants)))
-        most_row.append(np.zeros(tenants))
-        worth.append(problem.quotas.price)
-        most.append(problem.quotas.gpus)
+    if problem.payers is not None:
+        quotas, size = problem.payers.quotas, problem.size
+        payer, over = problem.payers.tenant[problem.job], problem.payers.over[problem.job]
+        tenants, fills = len(quotas.gpus), (payer >= 0).nonzero()[0]
+        each, crosses = np.arange(tenants), fills[over[fills] > 0]
+        first = problem.jobs + len(used)  # y - GPUs of its lots <= 0, then y - what its lots bring <= quota
+        blocks.append((first + payer[fills], fills, -size[fills].astype(np.float64)))
+        blocks.append((first + tenants + payer[crosses], crosses, -over[crosses]))
+        for row in (first, first + tenants):
+            blocks.append((row + each, count + each, np.ones(tenants)))
+        most_row += [np.zeros(tenants), quotas.gpus]
+        worth.append(quotas.price)
+        most.append(np.full(tenants, float(problem.free[used].sum())))
         if start is not None:
-            start = np.concatenate((start, problem.quotas.filled(payer[taken], size[taken])))
+            start = np.concatenate((start, quotas.filled(payer[taken], size[taken], over[taken])))
     rows = np.concatenate(most_row)
     whole = np.arange(count + tenants) < count
     return Problem(

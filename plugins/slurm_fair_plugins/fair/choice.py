@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
-from slurm_fair.model import Placement, Plan, Verdict
+from slurm_fair.model import Placement, Plan
 from slurm_fair.model.sizes import with_gangs
 from slurm_fair.policy import (
     Bools,
@@ -22,14 +22,16 @@ from slurm_fair.policy import (
     absent,
     any_of,
     ordered,
+    ranks,
     speed_in,
+    spreads,
     usual_gpus,
 )
 from slurm_fair.policy.plan_value import GREEDY, SOLVED, PlanValue
 from slurm_fair.solve.linear import Effort
 from slurm_fair.solve.lots import LotsAnswer, best_lots
 from slurm_fair_plugins.fair.lots import Lots, lies_apart
-from slurm_fair_plugins.fair.period import Stock, bound_of, given_by
+from slurm_fair_plugins.fair.period import Slices, Stock, bound_of, given_by
 from slurm_fair_plugins.fair.words import WORDS
 from slurm_fair_plugins.fair.worth import Worth
 
@@ -81,10 +83,10 @@ class PeriodChoice:
         if not lots.can_win:
             return plan, period
         answer = best_lots(replace(lots.problem, start=lots.taken_by(plan)), _EFFORT, limit_seconds)
-        if np.isfinite(answer.bound) and lots.whole:
+        if np.isfinite(answer.bound) and lots.whole and not spreads(self.placement):
             bound = min(bound, max(answer.bound, value))
-        other = self._wished(lots, answer) if any_of(answer.lot >= 0) else plan
-        better = self._value(self._given(other, stock).plus(self._moved(lots, answer, other)))
+        other, moved = self._wished(lots, answer) if any_of(answer.lot >= 0) else (plan, lots.rows[:0])
+        better = self._value(self._given(other, stock).plus(_moved(lots, answer, moved)))
         if better <= value * (1.0 + _BETTER):
             return plan, replace(period, bound=bound, asked=True)
         in_line = replace(
@@ -94,16 +96,10 @@ class PeriodChoice:
 
     def _value(self, given: _Given) -> float:
         """The worth of all that is given: each job's own, and the GPUs that fill their tenants' quotas."""
-        payer = absent(len(self.view.waiting))
-        payer[self.worth.rows] = self.worth.payer
-        return float(given.value.sum()) + self.worth.quotas.worth(payer[given.row], given.gpus)
-
-    def _moved(self, lots: Lots, answer: LotsAnswer, plan: Plan) -> _Given:
-        """Jobs that run and are stopped to go on where the solver wants them."""
-        got = (answer.lot >= lots.stays).nonzero()[0]
-        moved = self.view.expired[lots.rows[got]] & (plan.verdict[lots.rows[got]] == Verdict.REVOKE)
-        lot = answer.lot[got[moved]]
-        return _Given(lots.rows[got[moved]], lots.gpus[lot], lots.problem.value[lot])
+        worth = self.worth
+        at = ranks(len(self.view.waiting), worth.rows)[given.row]
+        priced = worth.quotas.worth(worth.payer[at], given.gpus, worth.over[at])
+        return float(given.value.sum()) + priced
 
     def _able(self, stock: Stock) -> Bools:
         """Jobs whose gang would find a place if all that may be given were free; who runs has one."""
@@ -118,27 +114,37 @@ class PeriodChoice:
         return able
 
     def _bound(self, able: Bools, stock: Stock) -> float:
-        """No plan is worth more: where jobs have several shapes, own worth and quotas each have all GPUs."""
-        view, rows, worth = self.view, self.worth.rows, self.worth
+        """No plan is worth more than this."""
+        return bound_of(self._slices(able, stock), self.worth.quotas, stock)
+
+    def _slices(self, able: Bools, stock: Stock) -> Slices:
+        """The GPUs of each job that is able, each worth as much as in its best shape, until all of them are that.
+
+        A job that has several shapes may have more, which are worth nothing by themselves.
+        """
+        view, worth = self.view, self.worth
+        rows, payer = worth.rows[able], worth.payer[able]
         usual = usual_gpus(view)[rows].astype(np.float64)
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
-            return bound_of(worth.total, usual, able, stock)
+            return Slices(usual, worth.own[able], payer, worth.over[able])
         shapes, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
-        a_gpu, in_all = np.zeros(jobs), np.zeros(jobs)
+        a_gpu, in_all, most = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
         gives = usual_gpus(view)[shapes.row] * shapes.speed
         np.maximum.at(a_gpu, shapes.row, gives / shapes.gpus)
         np.maximum.at(in_all, shapes.row, gives)
-        a_gpu, in_all = a_gpu[rows], in_all[rows]
-        own = bound_of(worth.own * a_gpu, ratio(in_all, a_gpu, nothing=0.0), able, stock)
-        every = np.ones(len(worth.quotas.gpus), dtype=bool)
-        return own + bound_of(worth.quotas.price, worth.quotas.gpus, every, stock)
+        np.maximum.at(most, shapes.row, shapes.gpus)
+        gpus = ratio(in_all[rows], a_gpu[rows], nothing=0.0)
+        own = np.concatenate((worth.own[able] * a_gpu[rows], np.zeros(len(rows))))
+        more = np.maximum(most[rows] - gpus, 0.0)
+        over = np.concatenate((worth.over[able], np.zeros(len(rows))))
+        return Slices(np.concatenate((gpus, more)), own, np.concatenate((payer, payer)), over)
 
     def _given(self, plan: Plan, stock: Stock) -> _Given:
         """Jobs that a plan gives GPUs of the stock, or leaves theirs."""
         view = self.view
         places = view.lease_places.plus(plan.places) if len(plan.places) else view.lease_places
-        gpus = np.bincount(places.row, places.gpus, len(view.waiting)).astype(np.int64)
+        gpus = _held(view, places)
         kind = absent(len(view.waiting))
         kind[places.row] = view.snapshot.nodes.gpu_type[places.node]
         has = (kind[self.worth.rows] >= 0) & given_by(plan, stock)[self.worth.rows]
@@ -148,8 +154,11 @@ class PeriodChoice:
         speed = speed_in(view, mine, kind[mine], gpus[mine], apart)
         return _Given(mine, gpus[mine], usual_gpus(view)[mine] * speed * self.worth.own[has])
 
-    def _wished(self, lots: Lots, answer: LotsAnswer) -> Plan:
-        """The walk with the solver's choice first: who stays, then who was given a node, which it asks for."""
+    def _wished(self, lots: Lots, answer: LotsAnswer) -> tuple[Plan, Ints]:
+        """The walk with the solver's choice first: who stays, then who was given a node, which it asks for.
+
+        With it the rows that stop to go on where the solver wants them.
+        """
         view = self.view
         got = (answer.lot >= 0).nonzero()[0]
         lot = answer.lot[got]
@@ -161,13 +170,37 @@ class PeriodChoice:
         order = np.concatenate((first, others[~view.flags(first)[others]]))
         runs = view.expired[going]
         if not any_of(runs):
-            return self._walk(seen, order)
+            return self._walk(seen, order), going[:0]
         kind, on_type = absent(len(view.waiting)), absent(len(view.waiting))
         kind[named.row] = view.snapshot.nodes.gpu_type[named.node]
         on_type[going[runs]] = kind[going[runs]]
         resized = gpus[goes] != np.bincount(view.lease_places.row, view.lease_places.gpus, len(kind))[going]
         moves = view.flags(going[runs]), view.flags(going[runs & resized])
-        return self._walk(seen, order, {"on_type": on_type, "move": moves[0], "resize": moves[1]})
+        moved = [going[:0]]
+        how: OrderOptions = {
+            "on_type": on_type,
+            "move": moves[0],
+            "resize": moves[1],
+            "on_move": moved.append,
+        }
+        return self._walk(seen, order, how), moved[-1]
+
+
+def _held(view: View, places: Placement) -> Ints:
+    """[row]: the gang, or the size of an elastic job; a place may be larger, as Slurm may fill nodes otherwise."""
+    rows, sizes = np.arange(len(view.waiting)), view.snapshot.sizes
+    held = np.bincount(places.row, places.gpus, len(rows)).astype(np.int64)
+    if sizes is None:
+        return view.snapshot.jobs.gpus
+    return np.where(sizes.allow(rows, held), held, view.snapshot.jobs.gpus)
+
+
+def _moved(lots: Lots, answer: LotsAnswer, rows: Ints) -> _Given:
+    """The GPUs for which these jobs stop, which run: those that the solver chose."""
+    got = (answer.lot >= lots.stays).nonzero()[0]
+    got = got[np.isin(lots.rows[got], rows)]
+    lot = answer.lot[got]
+    return _Given(lots.rows[got], lots.gpus[lot], lots.problem.value[lot])
 
 
 def _asking(view: View, rows: Ints, gpus: Ints, named: Placement) -> View:

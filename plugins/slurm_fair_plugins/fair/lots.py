@@ -20,7 +20,7 @@ from slurm_fair.policy import (
     speed_in,
     usual_gpus,
 )
-from slurm_fair.solve.lots import LotsProblem
+from slurm_fair.solve.lots import LotsProblem, Payers
 from slurm_fair_plugins.fair.period import Stock
 from slurm_fair_plugins.fair.worth import Worth, has_shapes
 
@@ -54,7 +54,8 @@ class Lots(NamedTuple):
         rows, stays = worth.rows[at], len(runs)
         staying = _stays(view, rows[:stays], worth.own[runs])
         goes = np.concatenate((np.arange(min(stays, most)), np.arange(stays, len(rows))))
-        going = _Goes.of(view, rows[goes], worth.own[at[goes]], stock, open_nodes)
+        asked = _Asked.of(view, rows[goes], Pools.of(view.snapshot))
+        going = _Goes.of(view, rows[goes], worth.own[at[goes]], asked, stock, open_nodes)
         going = going._replace(job=goes[going.job])
         going = going.kept(freely[at][going.job] & _in_other_shape(view, rows, going))
         terms = view.terms
@@ -69,12 +70,11 @@ class Lots(NamedTuple):
             lot=np.concatenate((staying.lot, stays + going.lot)),
             node=np.concatenate((staying.node, going.node)),
             gpus=np.concatenate((staying.gpus, going.of_node)),
-            tenant=worth.payer[at],
-            quotas=worth.quotas,
+            payers=Payers(worth.payer[at], worth.over[at], worth.quotas),
         )
         gpus = np.concatenate((view.snapshot.jobs.gpus[rows[:stays]], going.gpus))
         served = stays + len(np.unique(going.job[going.job >= stays]))
-        whole = stays <= most and int(np.count_nonzero(able)) == served and not any_of(going.nodes > 1)
+        whole = stays <= most and int(np.count_nonzero(able)) == served and not any_of(asked.nodes > 1)
         fragments = any_of((going.gpus > 1) & (going.nodes == 1))
         return cls(
             problem, rows, gpus, stays, whole, len(going.job) > 0 and (has_shapes(view.snapshot) or fragments)
@@ -209,10 +209,9 @@ class _Goes(NamedTuple):
         return _Goes(job, gpus, self.value[which], nodes, self.node[parts], self.of_node[parts])
 
     @classmethod
-    def of(cls, view: View, rows: Ints, worth: Floats, stock: Stock, nodes: Ints) -> _Goes:
+    def of(cls, view: View, rows: Ints, worth: Floats, asked: _Asked, stock: Stock, nodes: Ints) -> _Goes:
         """Every size of each job on every node that could take it; of several nodes some sets."""
         pools = Pools.of(view.snapshot)
-        asked = _Asked.of(view, rows, pools)
         one, several = asked.kept(asked.nodes == 1), asked.kept(asked.nodes > 1)
         which, at = (pools.nodes[one.pool][:, nodes] & (stock.gpus[nodes] >= one.gpus[:, None])).nonzero()
         lots = [

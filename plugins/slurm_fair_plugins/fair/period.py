@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import Bools, Floats, Ints, View
+from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.solve.filling import densest_first
+from slurm_fair.solve.lots import Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,31 @@ def given_by(plan: Plan, stock: Stock) -> Bools:
     return given
 
 
-def bound_of(a_gpu: Floats, gpus: Floats, able: Bools, stock: Stock) -> float:
-    """No plan is worth more: GPUs go to those to whom one is worth most, and the last gets a part of its gang."""
-    asks = (able & (gpus > 0)).nonzero()[0]
-    value = a_gpu[asks] * gpus[asks]
-    return float((value * densest_first(value, gpus[asks], float(stock.gpus.sum()))).sum())
+class Slices(NamedTuple):
+    """GPUs that jobs may get, and what one is worth to them beside the price of a quota."""
+
+    gpus: Floats
+    own: Floats  # of a GPU
+    payer: Ints  # the tenant whose quota they fill; -1 = nobody's
+    over: Floats  # GPUs beyond the quota that a job crosses
+
+    def priced(self, quotas: Quotas) -> Floats:
+        """GPUs of each slice that have the price of a quota: those worth most by themselves come first."""
+        order = np.lexsort((-self.own, self.payer))
+        payer, gpus = self.payer[order], self.gpus[order]
+        mine = self.payer >= 0
+        room = quotas.gpus + np.bincount(self.payer[mine], self.over[mine], len(quotas.gpus))
+        left = np.append(room, 0.0)[payer] - gpus_ahead(payer + 1, gpus)
+        part = np.empty(len(gpus))
+        part[order] = np.clip(left, 0.0, gpus)
+        return part
+
+
+def bound_of(slices: Slices, quotas: Quotas, stock: Stock) -> float:
+    """No plan is worth more: GPUs go to where one is worth most, and the last gets a part of its gang."""
+    priced = slices.priced(quotas)
+    gpus = np.concatenate((priced, slices.gpus - priced))
+    price = np.append(quotas.price, 0.0)[slices.payer]
+    value = gpus * np.concatenate((slices.own + price, slices.own))
+    some = gpus > 0
+    return float((value[some] * densest_first(value[some], gpus[some], float(stock.gpus.sum()))).sum())

@@ -111,6 +111,9 @@ class Worth:
     debt: Floats  # hours of its quota that its tenant lacks; 0 where that is too little to raise its price
     own: Floats  # of `total`, the part that it keeps when others of its tenant have the quota
     payer: Ints  # the tenant whose quota its GPUs fill; -1 = nobody's: it is nearly done
+    over: (
+        Floats  # GPUs beyond the quota of a job that crosses it: they have the price where the job gets GPUs
+    )
     quotas: Quotas  # GPUs of each tenant that have the price of its quota in this plan
 
     @classmethod
@@ -148,16 +151,20 @@ class Worth:
         total = alike(short + price + claim + guard)
         own = np.where(nearly, total, alike(short + claim + guard))
         payer = np.where(nearly, -1, tenant)
-        quotas = _quotas(view, rows[in_quota & ~nearly], aims.own_price(lacks))
+        gpus = np.where(in_quota & ~nearly, usual_gpus(view)[rows], 0.0)
+        over = gpus * _part_over(view, rows, quota + repaid - ahead)
+        quotas = Quotas(
+            np.bincount(tenant, gpus - over, len(lacks)).astype(np.float64), aims.own_price(lacks)
+        )
         term = np.select(
             [claim > 0, guard > 0, in_quota & (debt > aims.debt_hours), nearly, in_quota],
             [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
             Term.PRICE,
         )
         sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
-        return cls(
-            rows, *sums, quota, repaid, np.where(debt > aims.debt_hours, debt, 0.0), own, payer, quotas
-        )
+        sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
+        debt = np.where(debt > aims.debt_hours, debt, 0.0)
+        return cls(rows, *sums, quota, repaid, debt, own, payer, over, quotas)
 
     def order(self, view: View) -> Ints:
         """Rows, what is worth most first; between equals the one submitted first."""
@@ -170,10 +177,9 @@ class Worth:
         return numbers
 
 
-def _quotas(view: View, priced: Ints, price: Floats) -> Quotas:
-    """The price goes to as many GPUs of a tenant as these jobs of it usually have."""
-    tenant, gpus = view.snapshot.jobs.tenant[priced], usual_gpus(view)[priced]
-    return Quotas(np.bincount(tenant, gpus, len(price)).astype(np.float64), price)
+def _part_over(view: View, rows: Ints, left: Floats) -> Floats:
+    """The part of each gang beyond what is left of its tenant's quota."""
+    return np.clip(1.0 - left / np.maximum(view.weighed_gpus[rows], _SLIVER), 0.0, 1.0)
 
 
 def _debt_hours(view: View) -> Floats:

@@ -62,6 +62,7 @@ class OrderOptions(TypedDict, total=False):
     move: Bools | None  # jobs that run and are to lie elsewhere
     resize: Bools | None  # those of them that are to have another size, on GPUs that they have now too
     place: str | Placer  # how a gang is laid over nodes
+    on_move: Callable[[Ints], None] | None  # is told the rows that stop to go on where there is room for them
     next_row: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
     score: Floats | Callable[[], Floats] | None  # the numbers that decided, or what works them out
     memory: Mapping[str, Any] | None  # for the next plan
@@ -77,6 +78,7 @@ USUAL: OrderOptions = {
     "move": None,
     "resize": None,
     "place": CONSOLIDATED,
+    "on_move": None,
     "next_row": None,
     "score": None,
     "memory": None,
@@ -314,6 +316,8 @@ class _Round(Walk):
         if self.candidates.runs:
             for stopped, _ in self._stopped():
                 sheet.decide(stopped, Verdict.REVOKE)
+            if self._queue.how["on_move"] is not None:
+                self._queue.how["on_move"](self._moved_rows())
         sheet.explain(lambda: self._why(granted))
         return placed(granted, list(self.granted.values()))
 
@@ -364,7 +368,14 @@ class _Round(Walk):
     def _stopped(self) -> Iterator[Saying]:
         """Reasons for the leases that end."""
         words = self._words
-        contested = self.candidates.rows[self.candidates.contested >= 0]
+        contested = self._contested_rows()
         yield contested[self.contest.evicted], words.revoked
         yield contested[self.promised], words.promised
-        yield contested[[number for number in self.moved if not self.contest.is_open(number)]], words.moved
+        yield self._moved_rows(), words.moved
+
+    def _contested_rows(self) -> Ints:
+        return self.candidates.rows[self.candidates.contested >= 0]
+
+    def _moved_rows(self) -> Ints:
+        """Jobs that stop to go on where there is room for them."""
+        return self._contested_rows()[[number for number in self.moved if not self.contest.is_open(number)]]

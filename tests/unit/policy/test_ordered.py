@@ -164,6 +164,19 @@ def test_a_job_that_is_to_have_another_size_counts_on_its_own_gpus() -> None:
     assert resized(4, behind=False) == {"1": RENEW, "2": RENEW, "3": WAIT}, "no room beside one ahead of it"
 
 
+def test_jobs_that_move_are_told_and_those_that_are_evicted_are_not() -> None:
+    grows, other = job(1, gpus=8, on={"n1": 4}, state=JobState.RUNNING), running(2, {"n1": 4})
+    first = job(3, gpus=8)
+    seen = view(cluster(grows, other, first), over(grows, other))
+    flags, moved = np.array([True, False, False]), list[list[int]]()
+    for order, stopped in (([0, 1, 2], {"1", "2"}), ([1, 0, 2], set()), ([2, 0, 1], {"1", "2"})):
+        said = decided(
+            seen, order, move=flags, resize=flags, on_move=lambda rows: moved.append(rows.tolist())
+        )
+        assert {name for name, verdict in said.items() if verdict is REVOKE} == stopped
+    assert moved == [[0], [], []]
+
+
 def test_a_job_that_finds_no_room_for_another_size_takes_its_gpus_back() -> None:
     """Nobody behind it may be given them."""
     grows, other = job(1, gpus=8, on={"n1": 4}, state=JobState.RUNNING), running(2, {"n1": 3})

@@ -8,9 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from slurm_fair.model.columns import Floats
 from slurm_fair.solve.answer import How
 from slurm_fair.solve.linear import Effort
-from slurm_fair.solve.lots import LotsProblem, Quotas, best_lots
+from slurm_fair.solve.lots import LotsProblem, Payers, Quotas, best_lots
 
 EFFORT = Effort(nodes=1000, iterations=100_000, gap=1e-9)
 
@@ -33,11 +34,13 @@ def problem(free: list[int], lots: list[tuple[int, float, dict[int, int]]], jobs
 def worth_of(asked: LotsProblem, lots: list[int]) -> float:
     """The values of the lots, and the price of each tenant's GPUs up to its quota."""
     worth = sum(asked.value[lot] for lot in lots)
-    if asked.tenant is None or asked.quotas is None:
+    if asked.payers is None:
         return float(worth)
-    for tenant, (quota, price) in enumerate(zip(*asked.quotas, strict=True)):
-        mine = [lot for lot in lots if asked.tenant[asked.job[lot]] == tenant]
-        worth += price * min(quota, sum(asked.gpus[np.isin(asked.lot, mine)]))
+    payers = asked.payers
+    for tenant, (quota, price) in enumerate(zip(*payers.quotas, strict=True)):
+        mine = [lot for lot in lots if payers.tenant[asked.job[lot]] == tenant]
+        room = quota + sum(payers.over[asked.job[lot]] for lot in mine)
+        worth += price * min(room, sum(asked.gpus[np.isin(asked.lot, mine)]))
     return float(worth)
 
 
@@ -79,8 +82,9 @@ def test_nothing_is_better_where_quotas_have_a_price(seed: int, start: bool) -> 
         for job in range(6)
         for _ in range(2)
     ]
-    quotas = Quotas(np.array([2.5, 3.5]) * dice.random(2), dice.random(2))
-    asked = replace(problem([4, 3, 2], lots, 6), tenant=dice.integers(-1, 2, 6), quotas=quotas)
+    quotas = Quotas(np.array([2.5, 3.5]) * dice.random(2), np.array([1.0, 2.0]) * dice.random(2))
+    over = np.where(dice.random(6) < 0.3, 1.5, 0.0)
+    asked = replace(problem([4, 3, 2], lots, 6), payers=Payers(dice.integers(-1, 2, 6), over, quotas))
     known = best_lots(problem([4, 3, 2], lots, 6), EFFORT, np.inf).lot
     found = best_lots(replace(asked, start=known if start else None), EFFORT, np.inf)
     assert found.objective == pytest.approx(best_by_trial(asked))
@@ -90,14 +94,18 @@ def test_nothing_is_better_where_quotas_have_a_price(seed: int, start: bool) -> 
 def test_a_quota_goes_to_whichever_of_its_tenants_jobs_fit() -> None:
     """Tenant 0 has a price for 2 GPUs: the lot of its second job is worth 3 with it, that of tenant 1 is 2."""
     lots = [(0, 9.0, {0: 4}), (1, 1.0, {0: 2}), (2, 2.0, {0: 2})]
-    asked = replace(
-        problem([2], lots, 3),
-        tenant=np.array([0, 0, 1]),
-        quotas=Quotas(np.array([2.0, 0.0]), np.array([1.0, 0.0])),
-    )
-    assert best_lots(asked, EFFORT, np.inf).lot.tolist() == [-1, 1, -1]
-    without = replace(asked, quotas=Quotas(np.zeros(2), np.ones(2)))
-    assert best_lots(without, EFFORT, np.inf).lot.tolist() == [-1, -1, 2]
+    tenants, none_over = np.array([0, 0, 1]), np.zeros(3)
+
+    def chosen(over: Floats, quota: float) -> list[int]:
+        """The lot of each job."""
+        payers = Payers(tenants, over, Quotas(np.array([quota, 0.0]), np.array([1.0, 0.0])))
+        lot: list[int] = best_lots(replace(problem([2], lots, 3), payers=payers), EFFORT, np.inf).lot.tolist()
+        return lot
+
+    assert chosen(none_over, 2.0) == [-1, 1, -1]
+    assert chosen(none_over, 0.0) == [-1, -1, 2]
+    assert chosen(np.array([2.0, 0.0, 0.0]), 0.0) == [-1, -1, 2], "what a job is over its quota is its own"
+    assert chosen(np.array([0.0, 2.0, 0.0]), 0.0) == [-1, 1, -1]
 
 
 def test_without_time_nobody_has_a_lot_and_nothing_is_proven() -> None:
@@ -109,11 +117,6 @@ def test_without_time_nobody_has_a_lot_and_nothing_is_proven() -> None:
 def test_without_lots_there_is_nothing_to_choose() -> None:
     found = best_lots(problem([4], [], 2), EFFORT, np.inf)
     assert (found.lot.tolist(), found.objective, found.bound, found.gap) == ([-1, -1], 0.0, 0.0, 0.0)
-
-
-def test_quotas_without_tenants_are_refused() -> None:
-    with pytest.raises(ValueError, match="quotas belong to the tenants"):
-        replace(problem([4], [(0, 1.0, {0: 4})], 1), quotas=Quotas(np.ones(1), np.ones(1)))
 
 
 WRONG = {

@@ -199,6 +199,20 @@ def test_value_and_bound_of_each_period_are_kept_and_told(solver: str, how: str)
     assert f"the plan is worth {best:.4g} of at most" in decided(policy, plan, seen).about
 
 
+@pytest.mark.parametrize("gang", [False, True])
+def test_a_gang_that_fits_nowhere_hands_on_no_more_than_its_tenants_quota(gang: bool) -> None:
+    """Each tenant has a quota of 8 of 16 GPUs; the gang of tenant a crosses its own by 8."""
+    small = [job(base, tenant="a") for base in range(101, 116)]
+    others = [job(base, tenant="b") for base in range(201, 215)]
+    left = {str(each.base): 6 * HOUR for each in small} | {str(each.base): 9 * HOUR for each in others}
+    jobs = [job(99, tenant="b"), *small, *others, job(300, gpus=2, tenant="b")]
+    jobs += [job(1, gpus=16, tenant="a")] if gang else []
+    play = ToldPlay(jobs, {"n1": 8, "n2": 8}, left=left | {"99": 90 * HOUR, "300": 9 * HOUR, "1": 5 * HOUR})
+    play.on, play.since, play.settled = {"99": {"n1": 1}}, {"99": 1.0}, {"99"}
+    given = granted(fair(), elastic(play.seen(), 300, 1, 2))
+    assert sum(gpus for name, on in given.items() if name.startswith("1") for gpus in on.values()) == 8
+
+
 def test_a_walk_that_is_proven_to_be_near_the_best_is_not_solved_again() -> None:
     seen = ToldPlay([job(base, gpus=1) for base in range(1, 9)], {"n1": 4}, left={}).seen()
     period = fair().plan(seen).memory["period"]
