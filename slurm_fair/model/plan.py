@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from slurm_fair.model.columns import Code, Codes, Columns, Floats, Ints
+from slurm_fair.model.columns import Code, Codes, Columns, Floats, Ints, any_of
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
@@ -74,6 +74,11 @@ class Plan:
     def explained(self) -> Plan:
         """The same plan with its explanation at hand."""
         return replace(self, why=self.explanation, ranked=None)
+
+    @property
+    def anybody_waited(self) -> bool:
+        """True if it was made while a job waited for GPUs, which it may have got."""
+        return any_of((self.verdict == Verdict.WAIT) | (self.verdict == Verdict.GRANT))
 
     @once
     def granted(self) -> Ints:

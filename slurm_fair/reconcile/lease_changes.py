@@ -38,7 +38,8 @@ def apply_plan(
 ) -> tuple[Leases, tuple[Event, ...]]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs.
 
-    Losers are told of in any case; renewals, grants and reasons where they are wanted.
+    Losers are told of in any case; renewals, grants and reasons where they are wanted. A lease that was renewed
+    while nobody waited has no reason.
     """
     said = plan.explanation if tell_why else None
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
@@ -47,7 +48,8 @@ def apply_plan(
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = _ended_by_due(with_next_term(after, at, terms, now), at, renewed, plan, snapshot)
         if tell_all:
-            events += renewals(after, at, renewed, snapshot, terms, now, said)
+            reasons = said if said is not None and plan.anybody_waited else None
+            events += renewals(after, at, renewed, snapshot, terms, now, reasons)
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)

@@ -74,6 +74,14 @@ def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
     assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5, "why": "because"})
 
 
+def test_a_lease_that_is_renewed_while_nobody_waits_has_no_reason() -> None:
+    """As in a simulation, which renews it without a look."""
+    alone = plan(SHOWN, {1: Verdict.RENEW})
+    verdict = np.where(alone.verdict == Verdict.WAIT, np.int8(Verdict.LEAVE), alone.verdict)
+    (event,) = apply_plan(HELD, replace(alone, verdict=verdict), SHOWN, TERMS, NOW)[1]
+    assert event.detail == {"until": 5400.0, "number": 5}
+
+
 def test_reasons_are_left_out_where_nobody_wants_them() -> None:
     every = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT})
     told = apply_plan(HELD, every, SHOWN, TERMS, NOW)[1]
