@@ -75,7 +75,7 @@ def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
 
 
 def test_a_lease_that_is_renewed_while_nobody_waits_has_no_reason() -> None:
-    """As in a simulation, which renews it without a look."""
+    """A simulation renews it without a look, and knows no reason either."""
     alone = plan(SHOWN, {1: Verdict.RENEW})
     verdict = np.where(alone.verdict == Verdict.WAIT, np.int8(Verdict.LEAVE), alone.verdict)
     (event,) = apply_plan(HELD, replace(alone, verdict=verdict), SHOWN, TERMS, NOW)[1]
