@@ -74,6 +74,17 @@ class Sizes(Columns):
         return usual
 
 
+def gangs_in(places: Placement, gpus: Ints, sizes: Sizes | None) -> Ints:
+    """[row]: the gang of each job, of an elastic one the size that it has in these places; `gpus` = their gangs.
+
+    A place may be larger than the gang, as Slurm may fill its nodes otherwise.
+    """
+    if sizes is None:
+        return gpus
+    placed = np.bincount(places.row, places.gpus, len(gpus)).astype(np.int64)
+    return np.where(sizes.allow(np.arange(len(gpus)), placed), placed, gpus)
+
+
 def shares(places: Placement, job: Ints, jobs: JobTable, sizes: Sizes | None) -> tuple[Ints, Ints, Ints]:
     """GPUs, CPUs and memory of each triple; Slurm splits a job's CPUs and memory evenly over its nodes.
 

@@ -21,6 +21,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.model.reservation import reservations
+from slurm_fair.model.sizes import gangs_in
 from slurm_fair.reconcile.events import job_event
 
 _OF_LEASES = (Verb.ASK, Verb.REQUEUE, Verb.OPEN)
@@ -150,7 +151,7 @@ def _granted(
         key=jobs.key[rows],
         phase=LeasePhase.GRANTED,
         restarts=jobs.restarts[rows],
-        gpus=_given(plan, snapshot, rows),
+        gpus=gangs_in(plan.places, jobs.gpus, snapshot.sizes)[rows],
         granted=now,
         start=0.0,
         end=terms.end_for(now),
@@ -161,15 +162,6 @@ def _granted(
         promises=earlier.plus(fresh),
         node_names=snapshot.nodes.names,
     )
-
-
-def _given(plan: Plan, snapshot: Snapshot, rows: Ints) -> Ints:
-    """The gang of each of these jobs, and of an elastic one what the plan gives it."""
-    gpus, sizes = snapshot.jobs.gpus, snapshot.sizes
-    if sizes is None:
-        return gpus[rows]
-    given = np.bincount(plan.places.row, plan.places.gpus, len(gpus)).astype(np.int64)[rows]
-    return np.where(sizes.allow(rows, given), given, gpus[rows])
 
 
 def _grants(

@@ -7,40 +7,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints, absent
+from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.solve.answer import How, gap_between
 from slurm_fair.solve.linear import Effort, MatrixEntries, Problem, solve
 
 
 class Quotas(NamedTuple):
-    """A worth of GPUs beside that of the lots: of each tenant so many, whichever of its jobs have them.
-
-    A job that crosses its tenant's quota brings room for its GPUs beyond it, where it gets a lot.
-    """
+    """A worth of GPUs beside that of the lots: of each tenant so many, whichever of its jobs have them."""
 
     gpus: Floats  # [tenant]
     price: Floats  # [tenant] worth of one
 
-    def filled(self, tenant: Ints, gpus: Ints, over: Floats) -> Floats:
-        """[tenant]: GPUs that count, where jobs of these tenants have so many; tenant -1 counts for nobody."""
-        counts = tenant >= 0
-        had, more = (
-            np.bincount(tenant[counts], each[counts], len(self.gpus)).astype(np.float64)
-            for each in (gpus, over)
-        )
-        return np.minimum(had, self.gpus + more)
-
-    def worth(self, tenant: Ints, gpus: Ints, over: Floats) -> float:
-        """Their worth in all."""
-        return float((self.price * self.filled(tenant, gpus, over)).sum())
-
 
 class Payers(NamedTuple):
-    """The quotas that jobs fill."""
+    """Jobs, and the quotas that their GPUs fill.
+
+    A job that crosses its tenant's quota brings room for its GPUs beyond it, where it gets some.
+    """
 
     tenant: Ints  # [job] whose quota its GPUs fill, -1 = nobody's
     over: Floats  # [job] GPUs beyond the quota that it crosses
     quotas: Quotas
+
+    def take(self, jobs: Ints | Bools) -> Payers:
+        """Some of the jobs."""
+        return Payers(self.tenant[jobs], self.over[jobs], self.quotas)
+
+    def room(self) -> Floats:
+        """[tenant]: GPUs that may have the price, where all of these jobs get some."""
+        return self.quotas.gpus + self._sums(self.over)
+
+    def filled(self, gpus: Ints) -> Floats:
+        """[tenant]: GPUs that have the price, where these jobs have so many."""
+        return np.minimum(self._sums(gpus), self.room())
+
+    def worth(self, gpus: Ints) -> float:
+        """The worth of these in all."""
+        return float((self.quotas.price * self.filled(gpus)).sum())
+
+    def _sums(self, column: Ints | Floats) -> Floats:
+        mine = self.tenant >= 0
+        return np.bincount(self.tenant[mine], column[mine], len(self.quotas.gpus)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,7 @@ class LotsProblem:
         value = float(self.value[lots].sum())
         if self.payers is None:
             return value
-        jobs, payers = self.job[lots], self.payers
-        return value + payers.quotas.worth(payers.tenant[jobs], self.size[lots], payers.over[jobs])
+        return value + self.payers.take(self.job[lots]).worth(self.size[lots])
 
     @property
     def size(self) -> Ints:
@@ -129,7 +135,8 @@ def _model(problem: LotsProblem, unit: float) -> Problem:
         start[taken] = 1.0
     if problem.payers is not None:
         quotas, size = problem.payers.quotas, problem.size
-        payer, over = problem.payers.tenant[problem.job], problem.payers.over[problem.job]
+        of_lots = problem.payers.take(problem.job)
+        payer, over, _ = of_lots
         tenants, fills = len(quotas.gpus), (payer >= 0).nonzero()[0]
         each, crosses = np.arange(tenants), fills[over[fills] > 0]
         first = problem.jobs + len(used)  # y - GPUs of its lots <= 0, then y - what its lots bring <= quota
@@ -141,7 +148,7 @@ def _model(problem: LotsProblem, unit: float) -> Problem:
         worth.append(quotas.price)
         most.append(np.full(tenants, float(problem.free[used].sum())))
         if start is not None:
-            start = np.concatenate((start, quotas.filled(payer[taken], size[taken], over[taken])))
+            start = np.concatenate((start, of_lots.take(taken).filled(size[taken])))
     rows = np.concatenate(most_row)
     whole = np.arange(count + tenants) < count
     return Problem(

@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import ratio
 from slurm_fair.model import Placement, Plan
-from slurm_fair.model.sizes import with_gangs
+from slurm_fair.model.sizes import gangs_in, with_gangs
 from slurm_fair.policy import (
     Bools,
     Floats,
@@ -96,10 +96,8 @@ class PeriodChoice:
 
     def _value(self, given: _Given) -> float:
         """The worth of all that is given: each job's own, and the GPUs that fill their tenants' quotas."""
-        worth = self.worth
-        at = ranks(len(self.view.waiting), worth.rows)[given.row]
-        priced = worth.quotas.worth(worth.payer[at], given.gpus, worth.over[at])
-        return float(given.value.sum()) + priced
+        at = ranks(len(self.view.waiting), self.worth.rows)[given.row]
+        return float(given.value.sum()) + self.worth.payers.take(at).worth(given.gpus)
 
     def _able(self, stock: Stock) -> Bools:
         """Jobs whose gang would find a place if all that may be given were free; who runs has one."""
@@ -115,7 +113,7 @@ class PeriodChoice:
 
     def _bound(self, able: Bools, stock: Stock) -> float:
         """No plan is worth more than this."""
-        return bound_of(self._slices(able, stock), self.worth.quotas, stock)
+        return bound_of(self._slices(able, stock), stock)
 
     def _slices(self, able: Bools, stock: Stock) -> Slices:
         """The GPUs of each job that is able, each worth as much as in its best shape, until all of them are that.
@@ -123,11 +121,11 @@ class PeriodChoice:
         A job that has several shapes may have more, which are worth nothing by themselves.
         """
         view, worth = self.view, self.worth
-        rows, payer = worth.rows[able], worth.payer[able]
+        rows, payers = worth.rows[able], worth.payers.take(able)
         usual = usual_gpus(view)[rows].astype(np.float64)
         types = np.unique(view.snapshot.nodes.gpu_type[stock.gpus > 0])
         if len(types) < 2 and view.snapshot.sizes is None and not any_of(view.told.rate != 1.0):
-            return Slices(usual, worth.own[able], payer, worth.over[able])
+            return Slices(usual, worth.own[able], payers)
         shapes, jobs = ShapeSpeeds.of(view, stock.gpus), len(view.waiting)
         a_gpu, in_all, most = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
         gives = usual_gpus(view)[shapes.row] * shapes.speed
@@ -137,14 +135,15 @@ class PeriodChoice:
         gpus = ratio(in_all[rows], a_gpu[rows], nothing=0.0)
         own = np.concatenate((worth.own[able] * a_gpu[rows], np.zeros(len(rows))))
         more = np.maximum(most[rows] - gpus, 0.0)
-        over = np.concatenate((worth.over[able], np.zeros(len(rows))))
-        return Slices(np.concatenate((gpus, more)), own, np.concatenate((payer, payer)), over)
+        twice = payers.take(np.tile(np.arange(len(rows)), 2))
+        twice = twice._replace(over=np.concatenate((payers.over, np.zeros(len(rows)))))
+        return Slices(np.concatenate((gpus, more)), own, twice)
 
     def _given(self, plan: Plan, stock: Stock) -> _Given:
         """Jobs that a plan gives GPUs of the stock, or leaves theirs."""
         view = self.view
         places = view.lease_places.plus(plan.places) if len(plan.places) else view.lease_places
-        gpus = _held(view, places)
+        gpus = gangs_in(places, view.snapshot.jobs.gpus, view.snapshot.sizes)
         kind = absent(len(view.waiting))
         kind[places.row] = view.snapshot.nodes.gpu_type[places.node]
         has = (kind[self.worth.rows] >= 0) & given_by(plan, stock)[self.worth.rows]
@@ -175,24 +174,14 @@ class PeriodChoice:
         kind[named.row] = view.snapshot.nodes.gpu_type[named.node]
         on_type[going[runs]] = kind[going[runs]]
         resized = gpus[goes] != np.bincount(view.lease_places.row, view.lease_places.gpus, len(kind))[going]
-        moves = view.flags(going[runs]), view.flags(going[runs & resized])
         moved = [going[:0]]
         how: OrderOptions = {
             "on_type": on_type,
-            "move": moves[0],
-            "resize": moves[1],
+            "move": view.flags(going[runs]),
+            "resize": view.flags(going[runs & resized]),
             "on_move": moved.append,
         }
         return self._walk(seen, order, how), moved[-1]
-
-
-def _held(view: View, places: Placement) -> Ints:
-    """[row]: the gang, or the size of an elastic job; a place may be larger, as Slurm may fill nodes otherwise."""
-    rows, sizes = np.arange(len(view.waiting)), view.snapshot.sizes
-    held = np.bincount(places.row, places.gpus, len(rows)).astype(np.int64)
-    if sizes is None:
-        return view.snapshot.jobs.gpus
-    return np.where(sizes.allow(rows, held), held, view.snapshot.jobs.gpus)
 
 
 def _moved(lots: Lots, answer: LotsAnswer, rows: Ints) -> _Given:

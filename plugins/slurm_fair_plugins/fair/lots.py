@@ -20,7 +20,7 @@ from slurm_fair.policy import (
     speed_in,
     usual_gpus,
 )
-from slurm_fair.solve.lots import LotsProblem, Payers
+from slurm_fair.solve.lots import LotsProblem
 from slurm_fair_plugins.fair.period import Stock
 from slurm_fair_plugins.fair.worth import Worth, has_shapes
 
@@ -70,7 +70,7 @@ class Lots(NamedTuple):
             lot=np.concatenate((staying.lot, stays + going.lot)),
             node=np.concatenate((staying.node, going.node)),
             gpus=np.concatenate((staying.gpus, going.of_node)),
-            payers=Payers(worth.payer[at], worth.over[at], worth.quotas),
+            payers=worth.payers.take(at),
         )
         gpus = np.concatenate((view.snapshot.jobs.gpus[rows[:stays]], going.gpus))
         served = stays + len(np.unique(going.job[going.job >= stays]))

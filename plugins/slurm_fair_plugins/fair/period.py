@@ -11,7 +11,7 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import Bools, Floats, Ints, View
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.solve.filling import densest_first
-from slurm_fair.solve.lots import Quotas
+from slurm_fair.solve.lots import Payers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +42,23 @@ class Slices(NamedTuple):
 
     gpus: Floats
     own: Floats  # of a GPU
-    payer: Ints  # the tenant whose quota they fill; -1 = nobody's
-    over: Floats  # GPUs beyond the quota that a job crosses
+    payers: Payers
 
-    def priced(self, quotas: Quotas) -> Floats:
+    def priced(self) -> Floats:
         """GPUs of each slice that have the price of a quota: those worth most by themselves come first."""
-        order = np.lexsort((-self.own, self.payer))
-        payer, gpus = self.payer[order], self.gpus[order]
-        mine = self.payer >= 0
-        room = quotas.gpus + np.bincount(self.payer[mine], self.over[mine], len(quotas.gpus))
-        left = np.append(room, 0.0)[payer] - gpus_ahead(payer + 1, gpus)
+        order = np.lexsort((-self.own, self.payers.tenant))
+        tenant, gpus = self.payers.tenant[order], self.gpus[order]
+        left = np.append(self.payers.room(), 0.0)[tenant] - gpus_ahead(tenant + 1, gpus)
         part = np.empty(len(gpus))
         part[order] = np.clip(left, 0.0, gpus)
         return part
 
 
-def bound_of(slices: Slices, quotas: Quotas, stock: Stock) -> float:
+def bound_of(slices: Slices, stock: Stock) -> float:
     """No plan is worth more: GPUs go to where one is worth most, and the last gets a part of its gang."""
-    priced = slices.priced(quotas)
+    priced = slices.priced()
     gpus = np.concatenate((priced, slices.gpus - priced))
-    price = np.append(quotas.price, 0.0)[slices.payer]
+    price = np.append(slices.payers.quotas.price, 0.0)[slices.payers.tenant]
     value = gpus * np.concatenate((slices.own + price, slices.own))
     some = gpus > 0
     return float((value[some] * densest_first(value[some], gpus[some], float(stock.gpus.sum()))).sum())

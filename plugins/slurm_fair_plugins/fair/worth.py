@@ -25,7 +25,7 @@ from slurm_fair.policy import (
 )
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining, limit_leaves
-from slurm_fair.solve.lots import Quotas
+from slurm_fair.solve.lots import Payers, Quotas
 from slurm_fair_plugins.fair.arrivals import stretched
 
 HOUR = 3600.0
@@ -110,11 +110,7 @@ class Worth:
     repaid: Floats  # GPUs beyond them that pay its tenant back what it lacks
     debt: Floats  # hours of its quota that its tenant lacks; 0 where that is too little to raise its price
     own: Floats  # of `total`, the part that it keeps when others of its tenant have the quota
-    payer: Ints  # the tenant whose quota its GPUs fill; -1 = nobody's: it is nearly done
-    over: (
-        Floats  # GPUs beyond the quota of a job that crosses it: they have the price where the job gets GPUs
-    )
-    quotas: Quotas  # GPUs of each tenant that have the price of its quota in this plan
+    payers: Payers  # jobs that are nearly done fill nobody's quota
 
     @classmethod
     def of(cls, view: View, rows: Ints, crowd: int, aims: Objective, longer: Floats | None = None) -> Self:
@@ -150,21 +146,20 @@ class Worth:
         price = np.where(in_quota, aims.own_price(debt), np.where(nearly, aims.price, 0.0))
         total = alike(short + price + claim + guard)
         own = np.where(nearly, total, alike(short + claim + guard))
-        payer = np.where(nearly, -1, tenant)
         gpus = np.where(in_quota & ~nearly, usual_gpus(view)[rows], 0.0)
         over = gpus * _part_over(view, rows, quota + repaid - ahead)
         quotas = Quotas(
             np.bincount(tenant, gpus - over, len(lacks)).astype(np.float64), aims.own_price(lacks)
         )
+        payers = Payers(np.where(nearly, -1, tenant), over, quotas)
         term = np.select(
             [claim > 0, guard > 0, in_quota & (debt > aims.debt_hours), nearly, in_quota],
             [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
             Term.PRICE,
         )
         sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
-        sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
-        return cls(rows, *sums, quota, repaid, debt, own, payer, over, quotas)
+        return cls(rows, *sums, quota, repaid, debt, own, payers)
 
     def order(self, view: View) -> Ints:
         """Rows, what is worth most first; between equals the one submitted first."""

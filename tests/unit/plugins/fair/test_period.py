@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.model import JobState, Plan, Verdict
 from slurm_fair.policy import View
-from slurm_fair.solve.lots import Quotas
+from slurm_fair.solve.lots import Payers, Quotas
 from slurm_fair_plugins.fair.period import Slices, Stock, bound_of, given_by
 from tests.support.accounts import view
 from tests.support.builders import job, lease, leases, node, snapshot
@@ -47,28 +47,26 @@ def test_only_gpus_of_the_stock_are_given() -> None:
 NO_QUOTAS = Quotas(np.zeros(2), np.ones(2))
 
 
-def slices(*each: tuple[float, float, int], over: float = 0.0) -> Slices:
+def slices(*each: tuple[float, float, int], quotas: Quotas = NO_QUOTAS, over: float = 0.0) -> Slices:
     """GPUs, the own worth of one, and the tenant whose quota they fill; the first lies so far over its quota."""
-    gpus, own, payer = (np.array(column) for column in zip(*each, strict=True))
+    gpus, own, tenant = (np.array(column) for column in zip(*each, strict=True))
     beyond = np.zeros(len(gpus))
     beyond[0] = over
-    return Slices(gpus.astype(float), own.astype(float), payer, beyond)
+    return Slices(gpus.astype(float), own.astype(float), Payers(tenant, beyond, quotas))
 
 
 def test_the_bound_gives_the_gpus_to_whom_one_is_worth_most() -> None:
     """Five GPUs; the last one served gets a part of its gang."""
     asked = slices((8, 1, -1), (4, 3, 0), (1, 2, 1))
-    assert bound_of(asked, NO_QUOTAS, Stock.of(seen())) == pytest.approx(4 * 3.0 + 2.0)
-    assert bound_of(slices((8, 1, -1), (1, 2, 1)), NO_QUOTAS, Stock.of(seen())) == pytest.approx(
-        4 * 1.0 + 2.0
-    )
+    assert bound_of(asked, Stock.of(seen())) == pytest.approx(4 * 3.0 + 2.0)
+    assert bound_of(slices((8, 1, -1), (1, 2, 1)), Stock.of(seen())) == pytest.approx(4 * 1.0 + 2.0)
 
 
 def test_the_price_of_a_quota_counts_for_so_many_gpus_of_its_tenant_and_no_more() -> None:
     """Tenant 0 has a price of 5 for 3 GPUs, which are those of the job that is worth most to it."""
     quotas = Quotas(np.array([3.0, 0.0]), np.array([5.0, 9.0]))
     each = (2, 1, 0), (2, 2, 0), (4, 4, 1), (4, 3, -1)
-    asked = slices(*each)
-    assert asked.priced(quotas).tolist() == [1, 2, 0, 0]
-    assert slices(*each, over=1.0).priced(quotas).tolist() == [2, 2, 0, 0]
-    assert bound_of(asked, quotas, Stock.of(seen())) == pytest.approx(2 * 7.0 + 1 * 6.0 + 2 * 4.0)
+    asked = slices(*each, quotas=quotas)
+    assert asked.priced().tolist() == [1, 2, 0, 0]
+    assert slices(*each, quotas=quotas, over=1.0).priced().tolist() == [2, 2, 0, 0]
+    assert bound_of(asked, Stock.of(seen())) == pytest.approx(2 * 7.0 + 1 * 6.0 + 2 * 4.0)
