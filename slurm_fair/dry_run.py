@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from slurm_fair.model import Action, Blind, LeasePhase, Leases, Outcome, Plan, Result, Snapshot
+from slurm_fair.model import Action, Blind, LeasePhase, Leases, Outcome, Plan, Result, Snapshot, Untried
 from slurm_fair.policy.turns import with_turns_of
 from slurm_fair.policy.view import View
 from slurm_fair.ports import Cluster
@@ -29,7 +29,8 @@ class DryRun:
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """A dry run does nothing."""
-        return tuple(Outcome(action, Result.REFUSED, "dry run", later=True) for action in actions)
+        why = Untried.DRY_RUN
+        return tuple(Outcome(each, Result.REFUSED, why.value, later=True, untried=why) for each in actions)
 
 
 def without_effect(leases: Leases, plan: Plan, view: View) -> tuple[Leases, Plan]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slurm_fair.host.state_folder import Pause
-from slurm_fair.model import Outcome, Result, Verb, label
+from slurm_fair.model import Outcome, Result, Untried, Verb, label
 from slurm_fair.tick import TickDone
 
 _AGAIN_SECONDS = 600.0  # after which a trouble that lasts is said again
 _ANEW_SECONDS = 60.0  # between two reasons of one trouble
-NOT_ACTING = "dry run"  # the detail of an act that was never tried, because nobody may act
 log = logging.getLogger("slurm_fair")
 
 
@@ -76,7 +75,7 @@ class TickLog:
         for outcome in record.outcomes:
             if outcome.result is Result.DONE:
                 log.info("%s", act_line(outcome))
-            elif outcome.detail == NOT_ACTING:
+            elif outcome.untried is Untried.DRY_RUN:
                 log.debug("%s", act_line(outcome))
             elif outcome.action.verb is not Verb.FREE:  # of those the cluster says why
                 self._once(record.time, act_line(outcome))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Verb
+from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Untried, Verb
 from slurm_fair.policy.quiet import again
-from slurm_fair.slurm.acting.rounds import TOO_LATE
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _LEAST_SECONDS = 0.05
@@ -108,12 +107,12 @@ def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:
 def gates_left(record: TickRecord) -> bool:
     """True if the tick set gates and had no time, or no room, for all jobs that wait without one."""
     closes = [o for o in record.outcomes if o.action.verb is Verb.CLOSE]
-    late = any(o.detail == TOO_LATE for o in closes)
+    late = any(o.untried is Untried.TOO_LATE for o in closes)
     if not (late or record.guard) or not any(o.result is Result.DONE for o in closes):
         return False
     jobs = record.snapshot.jobs
     bare = jobs.record[jobs.waiting & ~jobs.gated]
-    tried = {o.action.record for o in closes if o.detail != TOO_LATE}
+    tried = {o.action.record for o in closes if o.untried is not Untried.TOO_LATE}
     return not np.isin(bare, list(tried)).all()
 
 

@@ -1,7 +1,7 @@
 """The nouns: frozen values made of the standard library and numpy."""
 
 from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAccounts
-from slurm_fair.model.action import Action, Outcome, Result, Verb
+from slurm_fair.model.action import Action, Outcome, Result, Untried, Verb
 from slurm_fair.model.aside import Aside
 from slurm_fair.model.belief import Beliefs
 from slurm_fair.model.event import Event, EventKind
@@ -69,6 +69,7 @@ __all__ = [
     "TenantTable",
     "TickRecord",
     "Told",
+    "Untried",
     "Verb",
     "Verdict",
     "label",

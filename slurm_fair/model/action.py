@@ -28,6 +28,14 @@ class Result(Enum):
     UNKNOWN = "unknown"
 
 
+class Untried(Enum):
+    """The reason why an act was refused before anything was sent to Slurm."""
+
+    UNSEEN = "not tried"  # nobody could see its job first
+    TOO_LATE = "not tried: the look is too old by now"
+    DRY_RUN = "dry run"  # nobody may act
+
+
 class Action(NamedTuple):
     """One act on one job, with the identity that it was decided for."""
 
@@ -51,6 +59,7 @@ class Outcome(NamedTuple):
     detail: str = ""
     seconds: float = 0.0
     later: bool = False  # not refused for good: the next tick may try again
+    untried: Untried | None = None  # None = it was tried
 
     @property
     def refused_for_good(self) -> bool:

@@ -103,7 +103,6 @@ class SlurmCluster:
     def reconfigure(self, settings: ClusterSettings) -> None:
         """Use new settings from the next look on."""
         self._settings = settings
-        self._actuator.requeue_delay = settings.requeue_delay
         self._actuator.claims.requeue_delay = settings.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:

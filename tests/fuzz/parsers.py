@@ -17,7 +17,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.host.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.model import Answer
 from slurm_fair.model.ids import parse_label
-from slurm_fair.slurm.acting.act_result import refused_or_unknown, signalled
+from slurm_fair.slurm.acting.act_end import refused_or_unknown, signalled
 from slurm_fair.slurm.acting.refusals import classify
 from slurm_fair.slurm.command import BY_TASK, CommandResult
 from slurm_fair.slurm.history import SlurmHistory

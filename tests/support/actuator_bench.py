@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,6 +97,7 @@ class Bench:
     stub: Stub
     marks: tuple[Mark, ...] = ()
     timeout_seconds: float = 5.0
+    now: Callable[[], float] = lambda: NOW
 
     def __post_init__(self) -> None:
         self.diary = Diary(self.stub, marks_now={(mark.key, mark.whole_record): mark for mark in self.marks})
@@ -107,7 +108,7 @@ class Bench:
             Marks(self.diary),
             JobDetails(commands),
             self.diary,
-            lambda: NOW,
+            lambda: self.now(),
             remit=EVERYTHING,
         )
 

@@ -6,9 +6,6 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from slurm_fair.slurm.acting.act_result import NOT_TRIED
-
-TOO_LATE = f"{NOT_TRIED}: the look is too old by now"
 ROUND = 512  # acts for which we ask once more whether we may act
 _OLDEST_SECONDS = 1.5  # no round begins later after the fresh read: what it showed must not grow old
 _LAST_END_SECONDS = 2.1  # of a tick of 3 s: a round may take a second longer, and then comes another look

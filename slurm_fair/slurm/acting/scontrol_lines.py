@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.model import label
+from slurm_fair.model import Action, label
 from slurm_fair.slurm_text import hostlist
 
 MOST_TASK_TEXT = 1000  # scontrol's line has an end
@@ -27,6 +27,11 @@ _TIME = re.compile(r"uts[0-9]{9,11}|now(?:\+[1-9][0-9]?)?")
 def job_id(key: int) -> str:
     """The id of a job or array task for a command line."""
     return _checked(label(key))
+
+
+def ids(action: Action) -> tuple[str, str]:
+    """The names by which an error of Slurm may call the job: the id that we gave, or its record's number."""
+    return job_id(action.key), str(action.record)
 
 
 def tasks_id(key: int, tasks: str) -> str:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from slurm_fair.model import Action, JobState, Result
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.acting import scontrol_lines
-from slurm_fair.slurm.acting.act_result import signalled
+from slurm_fair.slurm.acting.act_end import ActEnd, signalled
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.reading.reread import Rows
 
@@ -34,9 +34,7 @@ def is_crowded(action: Action, arrays: frozenset[int]) -> bool:
     return action.key >> TASK_BITS in arrays
 
 
-def ask_crowded(
-    commands: Commands, signal: str, actions: Sequence[Action]
-) -> dict[Action, tuple[Result, str]]:
+def ask_crowded(commands: Commands, signal: str, actions: Sequence[Action]) -> dict[Action, ActEnd]:
     """Signal the batch scripts of array tasks, those of each array for themselves.
 
     Slurm says of each task of an array that the array is in transition, or of none when only one task waits. So
@@ -73,7 +71,7 @@ def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> CommandR
     return commands.run_until(sent_to_all, *argv, timeout_seconds=_LIMIT_SECONDS)
 
 
-def _result(answer: CommandResult, action: Action, count: int) -> tuple[Result, str]:
+def _result(answer: CommandResult, action: Action, count: int) -> ActEnd:
     if answer.code == 0 or answer.err.count(_SENT) >= count:
-        return Result.DONE, ""
+        return ActEnd(Result.DONE)
     return signalled(answer, (scontrol_lines.job_id(action.key),))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.model import JobState
+from slurm_fair.model import Action, JobState
 from slurm_fair.model.columns import among
 from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
@@ -40,6 +40,11 @@ class FreshRow:
 
 
 Rows: TypeAlias = dict[Which, FreshRow]
+
+
+def which(action: Action) -> Which:
+    """The job, or the whole array, that an act is on."""
+    return action.key, action.whole_record
 
 
 def look(

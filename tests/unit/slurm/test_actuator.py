@@ -291,64 +291,6 @@ def test_only_jobs_whose_pin_was_seen_are_opened(stub: Stub) -> None:
     assert sent(stub)[2:] == ["update jobid=7 starttime=now"]
 
 
-def test_one_job_that_stopped_running_does_not_cost_the_others_their_signal(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.acting.actuator._SIGNAL_SECONDS", 0.4)
-    other = row(JobID=8, State="RUNNING")
-    stub.answers("squeue", RUNNING + other, WAITING + other)
-    stub.answers("scancel", "", "")
-    (stub.folder / "scancel.1.hangs").touch()
-    results = Bench(stub).do(action(Verb.ASK), action(Verb.ASK, 8))
-    assert results == [(Result.REFUSED, "it stopped running first"), (Result.DONE, "")]
-    assert [call[2:] for call in stub.ran("scancel")] == [["7", "8"], ["8"]]
-
-
-def test_a_job_that_ends_amid_scancel_fails_it_without_a_word_and_the_others_have_their_signal(
-    stub: Stub,
-) -> None:
-    other = row(JobID=8, State="RUNNING")
-    stub.answers("squeue", RUNNING + other, row(State="COMPLETING") + other)
-    stub.answers("scancel", (1, "", ""))
-    results = Bench(stub).do(action(Verb.ASK), action(Verb.ASK, 8))
-    assert results == [(Result.REFUSED, "it stopped running first"), (Result.DONE, "")]
-    assert len(stub.ran("scancel")) == 1
-
-
-def test_a_scancel_that_fails_without_a_word_while_all_jobs_run_leaves_open_what_it_did(stub: Stub) -> None:
-    running = RUNNING + row(JobID=8, State="RUNNING")
-    stub.answers("squeue", running, running)
-    stub.answers("scancel", (1, "", ""))
-    results = Bench(stub).do(action(Verb.ASK), action(Verb.ASK, 8))
-    assert [result for result, _ in results] == [Result.UNKNOWN, Result.UNKNOWN]
-
-
-# -- memory --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN])
-def test_intent_and_mark_are_written_before_anything_is_sent_and_the_outcome_after(
-    stub: Stub, verb: Verb
-) -> None:
-    stub.answers("squeue", WAITING, PINNED if verb is Verb.OPEN else CLOSED, OPENED)
-    bench = Bench(stub)
-    bench.do(action(verb))
-    programs = [call[0] for call in stub.calls]
-    first = programs.index("scontrol")
-    assert bench.diary.events[0] == ("intend", 0)
-    assert bench.diary.events[1] == ("mark", first)
-    assert bench.diary.events[-1] == ("conclude", len(programs))
-    assert [outcome.result for outcome in bench.diary.outcomes] == [Result.DONE]
-
-
-def test_a_start_that_failed_stays_marked_so_that_it_is_tidied_up(stub: Stub) -> None:
-    stub.answers("squeue", WAITING, PINNED)
-    stub.answers("scontrol", "", (1, "", "Unexpected message received for job 7"))
-    bench = Bench(stub)
-    assert bench.do(action(Verb.OPEN))[0][0] is Result.UNKNOWN
-    assert bench.diary.marks_now[pack(7), False].pinned
-
-
 def test_a_daemon_that_may_not_act_writes_and_sends_nothing(stub: Stub) -> None:
     bench = Bench(stub)
 

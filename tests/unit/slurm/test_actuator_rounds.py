@@ -44,7 +44,7 @@ def test_gates_for_which_the_look_has_grown_old_wait_for_the_next(stub: Stub) ->
     stub.answers("squeue", ALL, SHUT)
     bench = Bench(stub, marks=(mark(GATE),))
     ticking = count()
-    bench.actuator.now = lambda: NOW + 0.3 * next(ticking)
+    bench.now = lambda: NOW + 0.3 * next(ticking)
     outcomes = bench.actuator.actuate([action(Verb.CLOSE, job) for job in reversed(JOBS)])
     assert [o.result for o in outcomes][:2] == [Result.DONE] * 2
     last = outcomes[-1]
@@ -59,7 +59,7 @@ def test_a_round_that_would_make_the_look_too_long_is_not_begun(
 ) -> None:
     stub.answers("squeue", ALL, SHUT)
     bench = Bench(stub)
-    bench.actuator.now = lambda: NOW + seconds * len(stub.ran("scontrol"))
+    bench.now = lambda: NOW + seconds * len(stub.ran("scontrol"))
     outcomes = bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
     assert len(stub.ran("scontrol")) == rounds
     assert [o.result for o in outcomes].count(Result.DONE) == min(2 * rounds, len(JOBS))
@@ -71,7 +71,7 @@ def test_the_look_that_a_tick_began_with_counts_into_its_time(stub: Stub, looked
     stub.answers("squeue", ALL, SHUT)
     bench = Bench(stub)
     bench.actuator.rounds.tick_began = NOW - looked
-    bench.actuator.now = lambda: NOW + 0.6 * len(stub.ran("scontrol"))
+    bench.now = lambda: NOW + 0.6 * len(stub.ran("scontrol"))
     bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
     assert len(stub.ran("scontrol")) == rounds
 
@@ -79,7 +79,7 @@ def test_the_look_that_a_tick_began_with_counts_into_its_time(stub: Stub, looked
 def test_a_round_in_which_slurmctld_answered_nobody_for_a_while_tells_nothing_of_the_next(stub: Stub) -> None:
     stub.answers("squeue", ALL, SHUT)
     bench, instants = Bench(stub), [0.0, 0.2, 1.4, 1.6]
-    bench.actuator.now = lambda: NOW + instants[len(stub.ran("scontrol"))]
+    bench.now = lambda: NOW + instants[len(stub.ran("scontrol"))]
     bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
     assert len(stub.ran("scontrol")) == 3
 
@@ -88,7 +88,7 @@ def test_jobs_are_freed_however_long_it_takes(stub: Stub) -> None:
     stub.answers("squeue", ALL, "".join(row(JobID=job, EligibleTime=str(int(NOW))) for job in JOBS))
     bench = Bench(stub)
     ticking = count()
-    bench.actuator.now = lambda: NOW + 0.3 * next(ticking)
+    bench.now = lambda: NOW + 0.3 * next(ticking)
     outcomes = bench.actuator.actuate([action(Verb.FREE, job) for job in JOBS])
     assert {o.result for o in outcomes} == {Result.DONE}
 

@@ -1,41 +1,51 @@
-"""The outcome of each job's act, from the output of a command that named many jobs."""
+"""The end of each job's act, from the output of a command that named many jobs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from slurm_fair.model import Result
+from slurm_fair.model import Result, Untried
 from slurm_fair.slurm.acting.refusals import Class, classify
 from slurm_fair.slurm.command import CommandResult
 
-NOT_TRIED = "not tried"
 _PASSING = (Class.LATER, Class.BROKEN)
 
 # `... for job 7`, `... on job id 7`, `7_2: ...`, `7_1,3-4: ...`: the line is about that job and no other.
 _NAMED = re.compile(r"\bjob(?: id)? ([0-9]\S*)|^(?:scontrol: error: )?([0-9]+(?:_\S+)?):")
 
 
-def is_for_later(result: Result, detail: str) -> bool:
-    """True if a refusal may pass: we did not see enough to act, or Slurm asked to wait, or took us for nobody."""
-    return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) in _PASSING)
+class ActEnd(NamedTuple):
+    """The result of one act, and why."""
+
+    result: Result
+    detail: str = ""
+    untried: Untried | None = None
+
+    @property
+    def may_pass(self) -> bool:
+        """True if a refusal is not for good: we did not try, or Slurm asked to wait, or took us for nobody."""
+        return self.result is Result.REFUSED and (
+            self.untried is not None or classify(self.detail) in _PASSING
+        )
 
 
-def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str) -> tuple[Result, str]:
+def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str) -> ActEnd:
     """The result of an act without a visible effect; an error text about other jobs says nothing of it."""
     if answer.timed_out:
-        return Result.UNKNOWN, answer.complaint
+        return ActEnd(Result.UNKNOWN, answer.complaint)
     line = line_about(answer.err, ids)
     known = classify(line) if line else Class.UNKNOWN
-    return (Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED), line[:200] or otherwise
+    return ActEnd(Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED, line[:200] or otherwise)
 
 
-def signalled(answer: CommandResult, ids: Sequence[str]) -> tuple[Result, str]:
+def signalled(answer: CommandResult, ids: Sequence[str]) -> ActEnd:
     """The result of a signal, whose effect cannot be seen: sent unless the command says otherwise."""
     lines = _lines(answer.err)
     about_others = bool(lines) and all(_named(line) and not _is_about(line, ids) for line in lines)
     if not answer.timed_out and (answer.code == 0 or (answer.code == 1 and about_others)):
-        return Result.DONE, ""
+        return ActEnd(Result.DONE)
     return refused_or_unknown(answer, ids, "the signal may not have arrived")
 
 
