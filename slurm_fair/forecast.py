@@ -202,7 +202,7 @@ class _World:
         """One look of the controller; False when the policy could not say what follows."""
         ready = prepare(self.standing, self.snapshot, rules, wants=())
         plan = decide(ready.view, rules, _Still(self.now), in_full=False)
-        if plan.note:
+        if not plan.is_own:
             return False
         leases, _ = apply_plan(
             ready.standing.leases,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Event, EventKind
+from slurm_fair.model.end_words import NODE_FAIL
 
 
 @dataclass(slots=True)

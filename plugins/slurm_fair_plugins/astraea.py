@@ -26,6 +26,7 @@ from slurm_fair.policy import (
     View,
     Walk,
     Within,
+    Words,
     absent,
     all_of,
     any_of,
@@ -49,9 +50,9 @@ OWED_MOST = "it is among those owed most"
 EARLY = "it never ran, and with it the first leases of its tenant stay within its quota"
 FILLS = "it fills GPUs that nobody ahead of it can use"
 STILL_OWED = "it is still among those owed most"
-MISFIT = "its gang does not fit what those ahead of it leave"
+MISFIT = Words().misfit
 TENANT_SKIPPED = "a job of its tenant that goes before it does not fit now"
-NOWHERE = "no node of its partition can take its gang"
+NOWHERE = Words().nowhere
 NODE_NEEDED = "a job that is owed more needs its node"
 PROMISED_AWAY = "its GPUs were promised to a job that is owed more"
 MUST_START = "it must run now to make its deadline"

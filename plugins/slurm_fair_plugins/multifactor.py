@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import faded_parts
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.policy import (
     YEARS,
     Floats,
@@ -28,7 +29,6 @@ from slurm_fair.policy import (
 )
 from slurm_fair.policy.orders.backfill import Depth, backfilled
 
-DAY = 86400.0
 USAGE = "usage"
 _WEIGHT = Within(0, 4294967295)  # as Slurm keeps them
 RENEW_SECONDS = 3600.0  # usage is brought up to date at least this often
@@ -61,12 +61,12 @@ class Multifactor:
     priority_weight_job_size: Annotated[float, _WEIGHT] = 1000.0
     priority_weight_qos: Annotated[float, _WEIGHT] = 0.0
     qos_priority: Annotated[dict[str, float], _WEIGHT] = field(default_factory=dict)
-    priority_max_age_seconds: Annotated[float, Within(1, YEARS)] = 7 * DAY
-    priority_decay_half_life_seconds: Annotated[float, Within(0, YEARS, "0 = no decay")] = 7 * DAY
+    priority_max_age_seconds: Annotated[float, Within(1, YEARS)] = 7 * DAY_SECONDS
+    priority_decay_half_life_seconds: Annotated[float, Within(0, YEARS, "0 = no decay")] = 7 * DAY_SECONDS
     priority_favor_small: bool = False
     backfill: Literal["none", "easy", "conservative"] = "easy"
     bf_max_job_test: Annotated[int, Within(1, 1e6)] = 500
-    bf_window_seconds: Annotated[float, Within(60, 30 * DAY)] = DAY
+    bf_window_seconds: Annotated[float, Within(60, 30 * DAY_SECONDS)] = DAY_SECONDS
     bf_resolution_seconds: Annotated[float, Within(1, 3600)] = 60.0
     placement: PlacerName = "consolidated"
 

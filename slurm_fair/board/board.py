@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -238,15 +239,26 @@ def _sizes(snapshot: Snapshot) -> list[list[int]]:
     return sizes
 
 
+class _Group(IntEnum):
+    """The groups of jobs on a board, from its head on."""
+
+    STARTING = 0
+    RUNNING = 1
+    WAITING = 2
+    OTHER = 3
+
+
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
-    """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
+    """The rows by group; those that run by the end of the lease, those that wait by rank."""
     jobs, rank = record.snapshot.jobs, record.plan.explanation.rank
     waits, ranked = jobs.waiting, rank >= 0
     lease, promise = columns["lease"], LEASE_WORDS[LeasePhase.GRANTED]
     promised = waits & np.array([word == promise for word in lease], dtype=bool)
-    group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
+    group = np.select(
+        [promised, ~waits, ranked], [_Group.STARTING, _Group.RUNNING, _Group.WAITING], _Group.OTHER
+    )
     ends = np.array([end or math.inf for end in columns["lease_end"]])
-    within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
+    within = np.where(group == _Group.RUNNING, ends, np.where(group == _Group.WAITING, rank, 0))
     return np.lexsort((jobs.key, within, group))
 
 

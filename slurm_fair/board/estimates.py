@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Event, EventKind
+from slurm_fair.model.spans import DAY_SECONDS
 
 NAME = "estimates.json"
-DAY_SECONDS = 86_400.0
 _VERSION = 1
 _MOST_JOBS, _MOST_ERRORS = 20_000, 5_000
 _OF_A_USER = 10  # one user has at most this part of either, so that nobody's entries push another's out

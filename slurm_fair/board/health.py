@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 
 from slurm_fair.host.state_folder import is_of_kind
@@ -14,8 +15,16 @@ _VERSION = 1
 _MOST_BYTES = 4096
 _MOST_TEXT = 300
 
-ACTING, PAUSED, SHADOW, BLIND, STOPPED = "acting", "paused", "shadow", "blind", "stopped"
-STATES = (ACTING, PAUSED, SHADOW, BLIND, STOPPED)
+
+class DaemonState(StrEnum):
+    """The state of the daemon; of a silent one only its silence tells, and not itself."""
+
+    ACTING = "acting"
+    PAUSED = "paused"
+    SHADOW = "shadow"
+    BLIND = "blind"
+    STOPPED = "stopped"
+    SILENT = "silent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class Health:
     time: float
     interval_seconds: float
     seen: float  # the instant of the last look that was good
-    state: str  # one of STATES
+    state: DaemonState
     why: str = ""
 
     def text(self) -> str:
@@ -50,7 +59,10 @@ def read_health(path: Path) -> Health | None:
     known = {name: value for name, value in said.items() if name in _KINDS}
     if len(known) < len(_KINDS) or not all(is_of_kind(known[name], kind) for name, kind in _KINDS.items()):
         return None
-    return Health(**known) if known["state"] in STATES else None
+    try:
+        return Health(**known | {"state": DaemonState(known["state"])})
+    except ValueError:
+        return None
 
 
-_KINDS = {field.name: str if field.type == "str" else float for field in fields(Health)}
+_KINDS = {field.name: float if field.type == "float" else str for field in fields(Health)}

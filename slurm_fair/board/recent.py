@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from slurm_fair.model import Event, EventKind, label
+from slurm_fair.model.spans import DAY_SECONDS
 
-DAY_SECONDS = 86_400.0
 MOST_JOBS = 2000
 MOST_OF_A_USER = 200  # one user's array pushes nobody else's jobs out
 

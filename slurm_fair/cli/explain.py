@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from slurm_fair.board.board import Board
+from slurm_fair.board.health import DaemonState
 from slurm_fair.board.recent import finished_row
 from slurm_fair.board.row import Row, has_verdict, is_starting, is_waiting, may_be_planned, word
 from slurm_fair.cli.base import Site, site_of
-from slurm_fair.cli.health import SILENT, health_of, say_age
+from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.progress import said_of_progress
 from slurm_fair.cli.reasons import OTHER, Reasons
 from slurm_fair.cli.status import JSON, board_of, said_of_estimates, said_of_set_aside, two_digits, why_alone
@@ -53,7 +54,7 @@ def explain(context: click.Context, job: str, as_json: bool) -> None:
         more = {"reasons": reasons.full(row) if row else [], "tasks": [task["job"] for task in tasks]}
         click.echo(json.dumps(document | more | {"health": state.document(board.note)}))
         return
-    lines = _lines(board, reasons, name, row, ended, tasks, events, state.word == SILENT)
+    lines = _lines(board, reasons, name, row, ended, tasks, events, state.state is DaemonState.SILENT)
     say_age(state)
     click.echo("\n".join(lines))
 

@@ -10,28 +10,39 @@ from typing import Any
 
 import click
 
-from slurm_fair.board import health as published
 from slurm_fair.board.board import Board
+from slurm_fair.board.health import NAME, DaemonState, read_health
 from slurm_fair.cli.base import Site
 from slurm_fair.cli.table import clean
 from slurm_fair.host.state_folder import last_beat, pause_of
 from slurm_fair.store import is_owned
 
-ACTING, PAUSED, SHADOW, BLIND, SILENT = "acting", "paused", "shadow mode", "blind", "silent"
 _LOOKS = 3  # so many intervals without a look, and the daemon is late
 _LEAST_SECONDS = 5.0
-_CODES = {ACTING: 0, PAUSED: 1, SHADOW: 1, BLIND: 1, SILENT: 3}
+_WORDS = {DaemonState.SHADOW: "shadow mode"}
+_CODES = {
+    DaemonState.ACTING: 0,
+    DaemonState.PAUSED: 1,
+    DaemonState.SHADOW: 1,
+    DaemonState.BLIND: 1,
+    DaemonState.SILENT: 3,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """The health of the daemon."""
 
-    word: str
+    state: DaemonState
     why: str
     age: float  # seconds since the look that the board shows
     late: bool  # what the board shows is old
     pid: int | None = None
+
+    @property
+    def word(self) -> str:
+        """The state in a word or two."""
+        return _WORDS.get(self.state, self.state.value)
 
     @property
     def text(self) -> str:
@@ -40,7 +51,7 @@ class State:
     @property
     def exit_code(self) -> int:
         """The code of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
-        return _CODES[self.word]
+        return _CODES[self.state]
 
     def document(self, note: str) -> dict[str, Any]:
         """The daemon's state as JSON documents tell it."""
@@ -59,8 +70,8 @@ def health_of(site: Site, board: Board) -> State:
     """Silent goes before everything, then blind: a pause of a daemon that is dead is none."""
     now, limit = time.time(), max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
     age = now - board.time
-    word, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
-    return State(word, clean(why), max(age, 0.0), _is_old(age, limit), pid)
+    state, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
+    return State(state, clean(why), max(age, 0.0), _is_old(age, limit), pid)
 
 
 def _is_old(age: float, limit: float) -> bool:
@@ -72,7 +83,7 @@ def _may_look(site: Site) -> bool:
     return os.access(site.places.directory, os.X_OK) and os.access(site.places.journal, os.R_OK)
 
 
-def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
+def _own(site: Site, board: Board, now: float, limit: float) -> tuple[DaemonState, str, int | None]:
     """The health that the storage shows."""
     beat, pause = last_beat(site.places), pause_of(site.places)
     pid = beat.pid if beat else None
@@ -82,14 +93,14 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     if _is_old(now - last, limit) and not waits:
         # a journal that was replaced takes lock and heartbeat with it
         public = _public(site, board, now, limit)
-        return public if public[0] == BLIND else (SILENT, _silence(now - last), pid)
+        return public if public[0] == DaemonState.BLIND else (DaemonState.SILENT, _silence(now - last), pid)
     if beat is None and not (board.dry_run or pause):
-        return SILENT, "the daemon does not run", None
+        return DaemonState.SILENT, "the daemon does not run", None
     if beat is not None and beat.blind:
-        return BLIND, f"{beat.blind} (no good look for {now - beat.seen:.0f} s)", pid
+        return DaemonState.BLIND, f"{beat.blind} (no good look for {now - beat.seen:.0f} s)", pid
     if pause is not None:
-        return PAUSED, f"by {pause.in_words()}", pid
-    return (SHADOW, "acts on nothing", pid) if board.dry_run else (ACTING, "", pid)
+        return DaemonState.PAUSED, f"by {pause.in_words()}", pid
+    return (DaemonState.SHADOW, "acts on nothing", pid) if board.dry_run else (DaemonState.ACTING, "", pid)
 
 
 def _silence(seconds: float) -> str:
@@ -98,25 +109,25 @@ def _silence(seconds: float) -> str:
     return f"the daemon does not run, or hangs: no look for {seconds:.0f} s"
 
 
-def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
-    """State, reason and pid for users who see only what is published."""
-    said = published.read_health(Path(site.config.lease.publish_dir) / published.NAME)
+def _public(site: Site, board: Board, now: float, limit: float) -> tuple[DaemonState, str, int | None]:
+    """State, reason and pid for users who see only what is DaemonState."""
+    said = read_health(Path(site.config.lease.publish_dir) / NAME)
     last = max(board.time, said.time if said else 0.0)
-    if said is not None and said.state == published.STOPPED:
-        return SILENT, said.why or "the daemon was stopped", None
+    if said is not None and said.state == DaemonState.STOPPED:
+        return DaemonState.SILENT, said.why or "the daemon was stopped", None
     if _is_old(now - last, limit):
-        return SILENT, _silence(now - last), None
-    if said is not None and said.state == published.BLIND:
+        return DaemonState.SILENT, _silence(now - last), None
+    if said is not None and said.state == DaemonState.BLIND:
         why = said.why or "the daemon cannot see the cluster"  # nothing where Slurm hides jobs
-        return BLIND, f"{why} (no good look for {now - said.seen:.0f} s)", None
-    if said is not None and said.state == published.PAUSED:
-        return PAUSED, said.why, None
-    return (SHADOW, "acts on nothing", None) if board.dry_run else (ACTING, "", None)
+        return DaemonState.BLIND, f"{why} (no good look for {now - said.seen:.0f} s)", None
+    if said is not None and said.state == DaemonState.PAUSED:
+        return DaemonState.PAUSED, said.why, None
+    return (DaemonState.SHADOW, "acts on nothing", None) if board.dry_run else (DaemonState.ACTING, "", None)
 
 
 def say_age(state: State) -> None:
     """One line on standard error above a view that is old, or of a daemon that does nothing."""
-    if state.late or state.word in (SILENT, BLIND):
+    if state.late or state.state in (DaemonState.SILENT, DaemonState.BLIND):
         click.echo(f"slurm-fair: {state.text}; what follows is {state.age:.0f} s old", err=True)
-    elif state.word == PAUSED:
+    elif state.state == DaemonState.PAUSED:
         click.echo(f"slurm-fair: {state.text}; nothing is done to any job", err=True)

@@ -10,19 +10,27 @@ from enum import StrEnum
 from itertools import groupby
 
 from slurm_fair.board.board import Board
-from slurm_fair.board.row import Row, has_lease, has_verdict, is_in, is_starting, is_waiting, may_be_planned
+from slurm_fair.board.row import (
+    Row,
+    has_lease,
+    has_verdict,
+    is_blocked,
+    is_in,
+    is_starting,
+    is_waiting,
+    may_be_planned,
+)
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked, JobState, LeasePhase, Verdict
 from slurm_fair.model.counted import counted
-from slurm_fair.policy.draft import BLOCKED_REASONS
+from slurm_fair.policy.draft import OTHERS_FIRST
+from slurm_fair.policy.orders.ordered import LEFT_BY_THOSE_AHEAD
 from slurm_fair.reconcile.free import GPUS
 
 # Slurm's reasons of a job that is about to start.
 _WAITS_AS_USUAL = re.compile(
     r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|ReqNodeNotAvail)?$"
 )
-_ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
-_MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
 OTHER = "another account"
 
@@ -71,7 +79,7 @@ class Reasons:
         if has_lease(row, LeasePhase.GRANTED):
             return [self._starting(row)]
         late = self._too_late(row)
-        if not _waits(row) or row["why"] == _ARRAY_LIMIT:
+        if not _waits(row) or _is_limited(row):
             return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
         return [*own, *late, *self.held(), *self._of_the_plan()]
@@ -159,7 +167,9 @@ class Reasons:
         if 0 < self._free < row["gpus"]:
             return f"it wants {counted(row['gpus'], 'GPU')}, {_are(self._free)} free"
         if self._free:
-            misfit = ", but its gang does not fit them as they lie" if _MISFIT in row["why"] else ""
+            misfit = (
+                ", but its gang does not fit them as they lie" if LEFT_BY_THOSE_AHEAD in row["why"] else ""
+            )
             return f"{_are(self._free)} free{misfit}"
         used = sum(job["gpus"] for job in self._holders)
         ends = [job["lease_end"] for job in self._holders if _way_back(job) == WayBack.AT_LEASE_END]
@@ -206,20 +216,20 @@ class Reasons:
     def _own_word(self, row: Row) -> list[str]:
         """The policy's reason, if it says more than that others go first."""
         word = self._word(row)
-        return [] if word == "others are owed more" else [word]
+        return [] if word == OTHERS_FIRST else [word]
 
     def _word(self, row: Row) -> str:
         """The policy's word, with whom it means."""
         word = clean(row["why"])
-        if word == _ARRAY_LIMIT:
+        if _is_limited(row):
             return self._limited(row, word)
-        if _MISFIT in word and not self.before(row):
-            return word.replace(_MISFIT, "what the jobs that run leave")
+        if LEFT_BY_THOSE_AHEAD in word and not self.before(row):
+            return word.replace(LEFT_BY_THOSE_AHEAD, "what the jobs that run leave")
         return word
 
     def _limited(self, row: Row, word: str) -> str:
         """Names the tasks of its array that take up its limit, or go before it."""
-        ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT and _array(job) == _array(row)]
+        ahead = [job for job in self._ranked if not _is_limited(job) and _array(job) == _array(row)]
         tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
         first = f"{_listed(ahead)}, which {'goes' if len(ahead) == 1 else 'go'} before it"
         if tasks:
@@ -236,6 +246,11 @@ class Reasons:
 def _waits(job: Row) -> bool:
     """True for a job that waits for GPUs alone, also where none could start it now: it is outside of the line."""
     return is_waiting(job) and may_be_planned(job) and has_verdict(job, Verdict.WAIT, Verdict.LEAVE)
+
+
+def _is_limited(job: Row) -> bool:
+    """True if it waits for its array's own limit."""
+    return is_blocked(job, Blocked.ARRAY_LIMIT)
 
 
 def _array(job: Row) -> str:

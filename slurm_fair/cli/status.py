@@ -15,9 +15,10 @@ import click
 from slurm_fair.board import estimates, recent
 from slurm_fair.board.board import Board, draw, read_board
 from slurm_fair.board.estimates import Estimates
+from slurm_fair.board.health import DaemonState
 from slurm_fair.board.row import is_waiting, word
 from slurm_fair.cli.base import Site, site_of
-from slurm_fair.cli.health import SILENT, State, health_of, say_age
+from slurm_fair.cli.health import State, health_of, say_age
 from slurm_fair.cli.table import TextColumn, clean, duration, instant, print_table
 from slurm_fair.daemon import plan_tally
 from slurm_fair.daemon.plan_tally import PlanTally
@@ -26,6 +27,7 @@ from slurm_fair.forecast import forecast
 from slurm_fair.model import EventKind, JobState, TickRecord
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.policy.registry import load_recorded
 from slurm_fair.tick import Rules
 
@@ -71,7 +73,7 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
 
 def _ended(journal: Reader, record: TickRecord) -> tuple[dict[str, Any], ...]:
     """The jobs that ended in the day before a tick."""
-    start = record.time - recent.DAY_SECONDS
+    start = record.time - DAY_SECONDS
     return recent.Recent(journal.events(start, kinds=(EventKind.FINISHED,))).rows(record.time)
 
 
@@ -128,7 +130,7 @@ def status(context: click.Context, exit_code: bool, as_json: bool) -> None:
 
 def _how_often(board: Board, state: State) -> str:
     """The interval of the daemon's looks; nothing for a daemon that is late."""
-    if state.late or state.word == SILENT:
+    if state.late or state.state is DaemonState.SILENT:
         return ""
     return f", looks at least every {board.interval_seconds:g} s"
 

@@ -12,9 +12,10 @@ from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.config.lease import LeaseSection as LeaseSection
 from slurm_fair.errors import ConfigError, PolicyError
-from slurm_fair.ledger.settings import DAY, LedgerSettings
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Gate
 from slurm_fair.model.gpu_weight import fault_in
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.profiling import Profiling
@@ -55,7 +56,7 @@ class TenantsSection:
     def ledger(self) -> LedgerSettings:
         """Settings for the ledger."""
         return LedgerSettings(
-            tenant_memory_seconds=self.memory_days * DAY,
+            tenant_memory_seconds=self.memory_days * DAY_SECONDS,
             half_life_seconds=self.half_life,
             everyone_counts=self.counted == "all",
             water_filled=self.job_share == "max-min",
@@ -371,7 +372,7 @@ def _gpu_weights(value: Any, where: str) -> GpuWeightSetting:
 
 def _links(value: Any, where: str) -> LinkSetting:
     if fault := fault_in_links(value):
-        raise ConfigError(f"{where}{'' if fault.startswith('must') else ':'} {fault}")
+        raise ConfigError(f"{where}{fault}")
     return {gpu_type: {name: float(rate) for name, rate in of.items()} for gpu_type, of in value.items()}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slurm_fair.host.state_folder import Pause
-from slurm_fair.model import Outcome, Result, Untried, Verb, label
+from slurm_fair.model import Outcome, Result, Untried, Verb, Verdict, label
 from slurm_fair.tick import TickDone
 
 _AGAIN_SECONDS = 600.0  # after which a trouble that lasts is said again
@@ -69,7 +69,7 @@ class TickLog:
         record = done.record
         if record is None:
             return
-        counts = np.bincount(record.plan.verdict, minlength=6).tolist()
+        counts = np.bincount(record.plan.verdict, minlength=len(Verdict)).tolist()
         seconds = {part: round(value, 4) for part, value in record.seconds.items()}
         log.debug("tick %d: verdicts %s, seconds %s", record.number, counts, seconds)
         for outcome in record.outcomes:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from slurm_fair.board.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
+from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
-from slurm_fair.board.recent import DAY_SECONDS
 from slurm_fair.config.tree import Config
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
@@ -30,6 +29,7 @@ from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.looks.pace import gates_left, look_seconds, next_look
 from slurm_fair.looks.watch import Watch
 from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -45,7 +45,6 @@ from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 _FREE_TRIES = 15
-_DAY = 86_400.0
 log = logging.getLogger("slurm_fair")
 
 
@@ -154,7 +153,7 @@ class Daemon:
         self.end_planner()
         if self.notice is not None:
             self.notice.give_back()
-        stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
+        stopped = replace(self.health(), state=DaemonState.STOPPED, why="the daemon was stopped")
         self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
     def once(self) -> TickDone:
@@ -201,13 +200,13 @@ class Daemon:
 
     def health(self, pause: Pause | None = None) -> Health:
         """The state of the daemon, as users may read it."""
-        state, why = ACTING, ""
+        state, why = DaemonState.ACTING, ""
         if self.blind:
-            state, why = BLIND, self.blind
+            state, why = DaemonState.BLIND, self.blind
         elif pause is not None:
-            state, why = PAUSED, f"by {pause.in_words()}"
+            state, why = DaemonState.PAUSED, f"by {pause.in_words()}"
         elif self.shadow:
-            state = SHADOW
+            state = DaemonState.SHADOW
         return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
 
     def _make_ready(self) -> None:
@@ -293,7 +292,7 @@ class Daemon:
         most = int(storage.max_mb * 1024**2)
         if 0 <= now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
             return
-        left = self.journal.forget(now, keep_seconds=storage.keep_days * _DAY, max_bytes=most)
+        left = self.journal.forget(now, keep_seconds=storage.keep_days * DAY_SECONDS, max_bytes=most)
         self.pruned_at = self.pruned_at if left else now
 
     def _safely(self, what: str, act: Callable[[], None]) -> None:

@@ -32,14 +32,13 @@ class PlanTally:
 
     def after(self, record: TickRecord) -> Self:
         """The tally with one tick more."""
-        note = record.plan.note
-        if not note:
+        if record.plan.is_own:
             return replace(self, made=self.made + 1)
         return replace(
             self,
             made=self.made + 1,
             failed=self.failed + 1,
-            why=note.strip()[:_MOST_TEXT],
+            why=record.plan.note.strip()[:_MOST_TEXT],
             failed_at=record.time,
         )
 

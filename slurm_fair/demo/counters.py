@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob
+from slurm_fair.model.end_words import COMPLETED
 from slurm_fair.sim import Run
 from slurm_fair_templates.demo_counter import START_HASH, step_hash
 
@@ -39,7 +40,7 @@ def leave_behind(job: DemoJob, runs: Sequence[Run], folder: Path) -> None:
     (own / "starts.log").write_text(
         "".join(f"{r.restarts} {r.nodes[0]} {r.start:.3f} {_steps(r.resumed_from)}\n" for r in runs)
     )
-    if runs and runs[-1].word == "COMPLETED":
+    if runs and runs[-1].word == COMPLETED:
         reached = _steps(runs[-1].reached)
         result = {
             "steps": reached,

@@ -22,6 +22,7 @@ from slurm_fair.demo.scenario import PLAIN, STEP_SECONDS, DemoJob, DemoScenario,
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Blind, EventKind, RunTable
+from slurm_fair.model.action import NO_ANSWER
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
@@ -32,7 +33,6 @@ COUNTER = Path(str(templates.__file__)).with_name("demo_counter.py")
 _LOOK_SECONDS = 1.0
 _ACCOUNTED_SECONDS = 15.0
 _TOGETHER_SECONDS = 150.0  # how long one act waits for the others' labs
-_UNANSWERED = "no answer within the grace"  # as the journal says it; any other reason excuses no lost step
 _GATE_SECONDS = 3600
 _MINUTES_DECLARED = 10
 _SETTINGS: Mapping[Scheduler, Mapping[str, str]] = {
@@ -79,7 +79,7 @@ def facts_of_the_journal(path: Path, ids: Mapping[str, int]) -> JournalFacts:
     with open_reader(path) as journal:
         requeues = list(journal.events(kinds=(EventKind.REQUEUED,)))
         seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
-    late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
+    late = {event.key for event in requeues if event.detail["why"] == NO_ANSWER}
     unanswered = frozenset(number for number in ids.values() if pack(number) in late)
     return JournalFacts(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
 

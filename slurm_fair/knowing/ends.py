@@ -9,9 +9,8 @@ import numpy as np
 
 from slurm_fair.knowing.classes import NO_CLASS
 from slurm_fair.model import Event, EventKind
+from slurm_fair.model.end_words import COMPLETED
 from slurm_fair.throughput import Ends, JobClass
-
-COMPLETED = "COMPLETED"  # Slurm's word for jobs that nobody and no limit ended
 
 
 def ends_of(events: Iterable[Event], class_of_job: Callable[[int], JobClass], now: float) -> Ends:

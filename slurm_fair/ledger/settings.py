@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-DAY = 86_400.0
+from slurm_fair.model.spans import DAY_SECONDS
+
 # How a tenant's share is owed to its jobs: eq. 13 of the paper, or what small jobs cannot use to their siblings.
 JobShare = Literal["proportional", "max-min"]
 
@@ -21,11 +22,14 @@ Counted = Literal["seen", "all"]
 class LedgerSettings:
     """Settings of the ledger's counting."""
 
-    tenant_memory_seconds: float = 30 * DAY  # a tenant without jobs counts in everybody's quota for so long
+    # A tenant without jobs counts in everybody's quota for so long.
+    tenant_memory_seconds: float = 30 * DAY_SECONDS
     # True: every tenant counts from the first look that shows it, for who will come is known.
     everyone_counts: bool = False
     late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
-    closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
+    closed_memory_seconds: float = (
+        DAY_SECONDS / 4
+    )  # how long a closed run can still be settled with accounting
     half_life_seconds: float = 0.0  # of what counts when policies compare tenants; 0 = it never fades
     water_filled: bool = False  # share among a tenant's jobs: the paper's eq. 13, or max-min
 

@@ -16,7 +16,9 @@ class Verb(Enum):
     FREE = "free"  # undo everything of ours: plain Slurm from here on
 
 
-ANSWERED = "it answered"  # why a job that was asked is requeued
+# Why a job that was asked is requeued, as events keep it.
+ANSWERED = "it answered"
+NO_ANSWER = "no answer within the grace"
 STOPS = (Verb.ASK, Verb.REQUEUE)  # acts on jobs that run
 
 

@@ -76,6 +76,11 @@ class Plan:
         return replace(self, why=self.explanation, ranked=None)
 
     @property
+    def is_own(self) -> bool:
+        """True if the policy made it for this look: it neither failed nor came late."""
+        return not self.note
+
+    @property
     def anybody_waited(self) -> bool:
         """True if it was made while a job waited for GPUs, which it may have got."""
         return any_of((self.verdict == Verdict.WAIT) | (self.verdict == Verdict.GRANT))

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints
 
+PHASES = (
+    "data",
+    "forward",
+    "backward",
+    "update",
+    "sync",
+)  # of one step, in the order in which a job goes through
+
 
 @dataclass(frozen=True)
 class Reported(Columns):

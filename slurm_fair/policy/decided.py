@@ -44,7 +44,7 @@ class Decides(Protocol):
 
 def decided(policy: Policy, plan: Plan, view: View) -> Decided:
     """The deciding numbers of a plan; none if the plan is not the policy's own or the policy names none."""
-    if plan.note:
+    if not plan.is_own:
         return Decided()
     if isinstance(policy, Decides):
         try:

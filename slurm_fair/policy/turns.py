@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from slurm_fair.model import NO_PLACES, Placement
+from slurm_fair.model.spans import DAY_SECONDS
 
 _KEPT = "profiler"  # in a plan's memory
-_DAY_SECONDS = 86_400.0
 
 
 class Turn(NamedTuple):
@@ -34,7 +34,7 @@ class TurnBook(NamedTuple):
     @classmethod
     def kept(cls, memory: Mapping[str, Any], now: float) -> TurnBook:
         """The book as a plan left it; a new day begins with nothing spent."""
-        kept, day = memory.get(_KEPT), math.floor(now / _DAY_SECONDS)
+        kept, day = memory.get(_KEPT), math.floor(now / DAY_SECONDS)
         if not kept:
             return cls((), {}, day, {})
         tries = {(key, gpu_type): count for key, gpu_type, count in kept["tries"]}

@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.action import ANSWERED
+from slurm_fair.model.action import ANSWERED, NO_ANSWER
 from slurm_fair.model.columns import NO_ROWS, Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
@@ -92,7 +92,7 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
                 # Nobody looked when its grace was over, or the clock was set: it may not have had any.
                 actions.append(_action(Verb.ASK, job, snapshot, "its grace cannot be told"))
             elif now >= asked + grace:
-                actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
+                actions.append(_action(Verb.REQUEUE, job, snapshot, NO_ANSWER))
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
         elif now > asked + grace + terms.interval:
             actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
@@ -240,10 +240,10 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     if not any_of(waiting):
         return NO_ROWS
     well_gated = jobs.gate_until >= now + terms.term
-    well_gated &= jobs.gated > jobs.pinned  # and not pinned
+    well_gated &= jobs.gated & ~jobs.pinned
     well_gated &= jobs.unblocked
     well_gated &= ~_as_submitted(jobs)
-    rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
+    rows: Ints = (waiting & ~well_gated).nonzero()[0]
     if not rows.size:
         return rows
     stays = stays_open(jobs, leases, terms, now)[rows]

@@ -16,7 +16,7 @@ from slurm_fair.reconcile.free import summed
 from slurm_fair.reconcile.lease_changes import with_next_term
 
 LEASE_OVER = "its lease is over"
-NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
+NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"  # events keep it and views look for it
 
 
 class Spare(NamedTuple):

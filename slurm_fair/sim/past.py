@@ -18,6 +18,7 @@ from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, of_these_jobs, r
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.end_words import COMPLETED, MAY_GO_ON
 from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.scenario import Costs, Scenario
@@ -31,9 +32,8 @@ from slurm_fair.trace.write import number_text
 
 RECORDED = "recorded"
 NO_TENANT = "(none)"  # of a site whose jobs have no account
-_WELL = ("COMPLETED", "COMPLETING", "")  # as in a trace, no word is a good one
+_WELL = (COMPLETED, "COMPLETING", "")  # as in a trace, no word is a good one
 _NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
-_MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
 _LEAST_WORK_SECONDS = 1.0
 
 
@@ -116,7 +116,7 @@ def _in_order(past: Past) -> tuple[Past, Ints]:
     runs, rows = past.runs.take(order), order.tolist()
     state = tuple(past.state[row] for row in rows)
     has_next = np.append(runs.key[1:] == runs.key[:-1], False)[: len(runs)]
-    may_be_last = np.array([word in _MAY_BE_LAST for word in state], dtype=bool)
+    may_be_last = np.array([word in MAY_GO_ON for word in state], dtype=bool)
     requeued = np.where(may_be_last & ~has_next, 0, runs.requeued).astype(np.int8)
     tenants = tuple(name or NO_TENANT for name in runs.tenants)
     sorted_ = Past(

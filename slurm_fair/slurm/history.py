@@ -11,6 +11,7 @@ import numpy as np
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, RunTable
+from slurm_fair.model.end_words import MAY_GO_ON
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import values
@@ -113,7 +114,7 @@ def _run(columns: Sequence[str], tenants: Names, users: Names) -> list[_Row]:
     code = JobState.RUNNING if word in _ON_ITS_WAY[1:] else JobState.DONE
     code = JobState.WAITING if word == "PENDING" else code
     key = pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)
-    requeued = int(word in ("REQUEUED", "NODE_FAIL", "PREEMPTED"))
+    requeued = int(word in ("REQUEUED", *MAY_GO_ON))
     return [
         (
             key,

@@ -76,16 +76,12 @@ def refused(rows: NDArray[np.void], queue: Queue) -> Bools:
     return found
 
 
-_REASONS = (
-    "asks for no GPU",
-    "is one part of a heterogeneous job",
-    "is interactive (srun or salloc): it cannot be requeued",
-    "runs in a reservation",
-    "asks for several GPU types at once",
-    "names a node in its --nodelist that is not managed",
-    f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
-    "does not say that it can save: such jobs are left to Slurm here",
-    f"is an array beyond the {MOST_OF_A_USER:,} waiting tasks of one user that are looked at one by one",
+_UNLISTED_ACCOUNT = (
+    "has an account that neither Slurm nor the configuration lists, "
+    f"and its user has {OF_A_USER} such already"
+)
+_TOO_MANY_TASKS = (
+    f"is an array beyond the {MOST_OF_A_USER:,} waiting tasks of one user that are looked at one by one"
 )
 
 
@@ -105,22 +101,27 @@ def left_alone(
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
     asked = [details.of(*who) for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)]
     saves = np.array([each.gate_stamp.checkpoints for each in asked], dtype=bool)
-    tests = (
-        (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
-        rows["het"],
-        ~rows["batch"] & (scope.interactive != "gate"),
-        in_reservation,
-        several,
-        wants_others(rows, queue, territory.nodes),
-        np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
-        rows["batch"] & ~saves & (scope.plain == "leave"),
-        rows["beyond"],
-    )
-    which = np.select(list(tests), list(range(len(tests))), default=-1)
+    nobody = np.zeros(len(rows), dtype=bool)
+    tests: dict[str, Bools] = {
+        "asks for no GPU": (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
+        "is one part of a heterogeneous job": rows["het"],
+        "is interactive (srun or salloc): it cannot be requeued": ~rows["batch"]
+        & (scope.interactive != "gate"),
+        "runs in a reservation": in_reservation,
+        "asks for several GPU types at once": several,
+        "names a node in its --nodelist that is not managed": wants_others(rows, queue, territory.nodes),
+        _UNLISTED_ACCOUNT: nobody if beyond is None else beyond,
+        "does not say that it can save: such jobs are left to Slurm here": (
+            rows["batch"] & ~saves & (scope.plain == "leave")
+        ),
+        _TOO_MANY_TASKS: rows["beyond"],
+    }
+    reasons = tuple(tests)
+    which = np.select(list(tests.values()), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))
     lives = lives[rows_apiece(rows["user"][lives], _LISTED)]
     named = [
-        LeftAlone(_name(rows[row]), _REASONS[which[row]], queue.users.texts[rows["user"][row]])
+        LeftAlone(_name(rows[row]), reasons[which[row]], queue.users.texts[rows["user"][row]])
         for row in lives.tolist()
     ]
     return which >= 0, named

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model.columns import Floats, Ints, ranks_within
-from slurm_fair.throughput.known import DAY_SECONDS, Keeping
+from slurm_fair.model.spans import DAY_SECONDS
+from slurm_fair.throughput.known import Keeping
 
 
 def weights(group: Ints, time: Floats, now: float, keeping: Keeping) -> Floats:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from slurm_fair.throughput.samples import Ends, Samples
 
-DAY_SECONDS = 86_400.0
-
 
 @dataclass(frozen=True, slots=True)
 class Keeping:

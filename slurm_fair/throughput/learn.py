@@ -7,12 +7,13 @@ from typing import TypeVar
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints, ranks_within
+from slurm_fair.model.reported import PHASES
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.throughput.groups import groups
-from slurm_fair.throughput.known import DAY_SECONDS, Keeping, Known
+from slurm_fair.throughput.known import Keeping, Known
 from slurm_fair.throughput.names import as_one, in_order, tidied
 from slurm_fair.throughput.samples import ANY_NODE, Ends, Samples
 
-PHASES = ("data", "forward", "backward", "update", "sync")
 _MOST_RATE, _MOST_SECONDS = 1e15, 1e6
 _SHAPE = ("job_class", "node", "gpu_type", "gpus", "nodes", "most")
 Table = TypeVar("Table", Samples, Ends)

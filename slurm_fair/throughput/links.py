@@ -49,23 +49,25 @@ class Links(Columns):
 
 
 def fault_in_links(rates: object) -> str:
-    """The fault in the rates that a site gives, and how to mend it; "" = none."""
+    """The fault in the rates that a site gives, and how to mend it; "" = none. It follows the setting's name."""
     if not isinstance(rates, Mapping):
-        return f"must be a table such as {{ a100 = {{ link = 6e10, net = 5e9 }} }}, not {repr(rates)[:60]}"
+        return f" must be a table such as {{ a100 = {{ link = 6e10, net = 5e9 }} }}, not {repr(rates)[:60]}"
     for gpu_type, of_type in rates.items():
         if not isinstance(of_type, Mapping):
             return (
-                f"{gpu_type} must be a table such as {{ link = 6e10, net = 5e9 }}, not {repr(of_type)[:60]}"
+                f": {gpu_type} must be a table such as {{ link = 6e10, net = 5e9 }}, not {repr(of_type)[:60]}"
             )
         for name, rate in of_type.items():
             if name not in (*RATES, SPEED):
-                return f"{gpu_type}.{name} is no rate: {did_you_mean(str(name), (*RATES, SPEED))}"
+                return f": {gpu_type}.{name} is no rate: {did_you_mean(str(name), (*RATES, SPEED))}"
             is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
             without_end = name != SPEED and rate == np.inf
             if not (is_number and (_LEAST <= rate <= _MOST or without_end)):
-                return f"{gpu_type}.{name} must be a rate from {_LEAST:g} to {_MOST:g}, not {repr(rate)[:60]}"
+                return (
+                    f": {gpu_type}.{name} must be a rate from {_LEAST:g} to {_MOST:g}, not {repr(rate)[:60]}"
+                )
         if "net" not in of_type and set(of_type) & set(RATES):
-            return f"{gpu_type} needs net too: the other rates of a GPU type count against it"
+            return f": {gpu_type} needs net too: the other rates of a GPU type count against it"
         if of_type.get("net") == np.inf:
-            return f"{gpu_type}.net must be a number: the other rates of a GPU type count against it"
+            return f": {gpu_type}.net must be a number: the other rates of a GPU type count against it"
     return ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.board.health import ACTING
+from slurm_fair.board.health import DaemonState
 from slurm_fair.daemon.plan_tally import NAME, PlanTally
 from slurm_fair.policy import Policy
 from tests.support.daemon_bench import Bench, bench_in, changed
@@ -54,7 +54,7 @@ def ticks(bench: Bench, looks: int) -> tuple[list[float], list[str]]:
         seconds.append(time.monotonic() - began)
         assert done.record is not None, done.blind
         notes.append(done.record.plan.note)
-        assert bench.daemon.health().state == ACTING
+        assert bench.daemon.health().state == DaemonState.ACTING
     return seconds, notes
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.board.health import ACTING, PAUSED, Health
+from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.job_records import record, until
 from tests.slurm.submit_hook import EMPTY_LUA, PLUGIN, settle
@@ -177,9 +177,9 @@ def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner
 
 def test_nobody_is_kept_while_no_controller_acts(lab: Lab, owner: Owner, tmp_path: Path) -> None:
     file = lab.folder / "health.json"
-    for state, kept in ((ACTING, True), (PAUSED, False)):
+    for state, kept in ((DaemonState.ACTING, True), (DaemonState.PAUSED, False)):
         settle(lab, gate_seconds=str(GATE), health=f'"{file}"')
-        file.write_text(Health(time.time(), 10.0, time.time(), ACTING).text())
+        file.write_text(Health(time.time(), 10.0, time.time(), DaemonState.ACTING).text())
         jobs = [owner.send(account="speech") for _ in range(2)]
         file.write_text(Health(time.time(), 10.0, time.time(), state).text())
         taken = [owner.update(job, "starttime=now") for job in jobs]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.board.health import ACTING, BLIND, PAUSED, STOPPED, Health
+from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
 from tests.slurm.job_records import record, until
@@ -219,7 +219,7 @@ def test_the_hold_gate_at_submission(
     assert (record(lab, job)["Reason"], said) == (reason, comment)
 
 
-def said_by_a_controller(file: Path, state: str, ago: float) -> None:
+def said_by_a_controller(file: Path, state: DaemonState, ago: float) -> None:
     """The file that a controller with looks every ten seconds wrote so long ago."""
     file.write_text(Health(time.time() - ago, 10.0, time.time() - ago, state).text())
 
@@ -227,19 +227,19 @@ def said_by_a_controller(file: Path, state: str, ago: float) -> None:
 @pytest.mark.parametrize(
     ("state", "ago", "holds"),
     [
-        (ACTING, 0, True),
-        (ACTING, 80, True),
-        (ACTING, 120, False),
-        (ACTING, -1, True),
-        (ACTING, -3600, False),  # it died, and the clock was set back since
-        (STOPPED, 0, False),
-        (BLIND, 0, False),
-        (PAUSED, 0, False),
+        (DaemonState.ACTING, 0, True),
+        (DaemonState.ACTING, 80, True),
+        (DaemonState.ACTING, 120, False),
+        (DaemonState.ACTING, -1, True),
+        (DaemonState.ACTING, -3600, False),  # it died, and the clock was set back since
+        (DaemonState.STOPPED, 0, False),
+        (DaemonState.BLIND, 0, False),
+        (DaemonState.PAUSED, 0, False),
         (None, 0, False),
     ],
 )
 def test_the_hook_holds_no_job_while_no_controller_acts(
-    lab: Lab, folder: Path, state: str | None, ago: float, holds: bool
+    lab: Lab, folder: Path, state: DaemonState | None, ago: float, holds: bool
 ) -> None:
     """A hold does not end by itself: nobody but a controller would ever open it."""
     file = folder / "health.json"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, EventKind, Standing
+from slurm_fair.model.end_words import NODE_FAIL
 from slurm_fair_accounting.reports.history import live_of
 from slurm_fair_accounting.reports.jobs import with_rho
 from slurm_fair_accounting.reports.weighed import marked

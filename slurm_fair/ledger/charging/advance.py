@@ -10,9 +10,10 @@ from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.shares import Changes
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.window_events import Happened, WindowLooks
-from slurm_fair.ledger.settings import DAY, LedgerSettings
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, Snapshot, TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, all_of
+from slurm_fair.model.spans import DAY_SECONDS
 
 DEFAULTS = LedgerSettings()
 BY_WEIGHT = "by_weight"  # of an event of the cluster's size
@@ -65,7 +66,7 @@ def resized(ledger: Ledger, snapshot: Snapshot) -> tuple[Event, ...]:
     known, known_by_weight, new_day = (
         ledger.total_gpus,
         ledger.weighted_gpus,
-        now // DAY != ledger.time // DAY,
+        now // DAY_SECONDS != ledger.time // DAY_SECONDS,
     )
     if total == known and by_weight == known_by_weight and not snapshot.resized and not new_day:
         return ()

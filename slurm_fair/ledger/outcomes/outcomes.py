@@ -26,6 +26,7 @@ from slurm_fair.ledger.outcomes.event_columns import (
 from slurm_fair.ledger.outcomes.expected import expected_seconds, user_and_name, usual_seconds
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, ranks
+from slurm_fair.model.end_words import COMPLETED, NODE_FAIL
 
 
 @dataclass(frozen=True)
@@ -191,9 +192,6 @@ def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
 
 # -- from events ------------------------------------------------------------------------------------------------
 
-_COMPLETED = "COMPLETED"
-NODE_FAIL = "NODE_FAIL"  # Slurm's word for a run that ended because a node failed
-
 
 def outcomes_of(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
     """Jobs and runs as events of the journal, of an export or of a simulation tell them, in any order.
@@ -357,7 +355,7 @@ def _completed(lines: EventTable, life: Ints, count: int) -> Bools:
     """An end without a word of failure is a good one."""
     completed = np.zeros(count, dtype=bool)
     rows = lines.of_kind(Counted.FINISHED)
-    good = np.array([(word or _COMPLETED).upper() == _COMPLETED for word in lines.words])
+    good = np.array([(word or COMPLETED).upper() == COMPLETED for word in lines.words])
     completed[life[rows]] = good[lines.state[rows]]
     return completed
 

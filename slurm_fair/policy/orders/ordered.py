@@ -33,6 +33,9 @@ ANY_TYPE = -1
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
 
 
+LEFT_BY_THOSE_AHEAD = "what those ahead of it leave"  # the free GPUs in which a gang does not fit
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """The reason for each decision; a policy may give reasons in its own terms."""
@@ -42,7 +45,7 @@ class Words:
     revoked: str = "a job ahead of it needs its GPUs"
     moved: str = "it goes on elsewhere: on the GPU type or the nodes that were chosen for it"
     waits: str = "others are ahead of it"
-    misfit: str = "its gang does not fit what those ahead of it leave"
+    misfit: str = f"its gang does not fit {LEFT_BY_THOSE_AHEAD}"
     behind: str = "a job ahead of it does not fit, and nobody overtakes it"
     nowhere: str = "no node of its partition can take its gang"
     promised: str = "its GPUs were promised to another job"

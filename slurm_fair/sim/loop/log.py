@@ -29,7 +29,7 @@ def _failure(tick: TickRecord, second: float) -> str:
     first, *more = (plan.note or plan.fault).strip().splitlines()
     place, colon, rest = first.partition(": ")
     what = more[-1].strip() if more else rest or first
-    who = f"policy {tick.policy}" if plan.note else "the profiler"
+    who = "the profiler" if plan.is_own else f"policy {tick.policy}"
     return f"{place if colon else ''}{colon}{who} failed at second {second:g} of the trace: {what}"
 
 
@@ -64,7 +64,7 @@ class Log:
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Take from one tick what is needed; a failure of the policy or the profiler is an error here."""
-        if tick.plan.note or tick.plan.fault:
+        if tick.plan.fault or not tick.plan.is_own:
             raise SlurmFairError(_failure(tick, tick.time - self._epoch))
         if tick.plan.memory and not self._remembered:
             self._remembered = True

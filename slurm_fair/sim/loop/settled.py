@@ -13,9 +13,9 @@ import numpy as np
 
 from slurm_fair.ledger import settle
 from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
-from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Event, EventKind, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
+from slurm_fair.model.end_words import NODE_FAIL
 from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain_ledger
 from slurm_fair.sim.world.books import Books, Run

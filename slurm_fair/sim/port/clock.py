@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-DAY = 86_400.0
-_LONG_AGO = 10_000 * DAY
+from slurm_fair.model.spans import DAY_SECONDS
+
+_LONG_AGO = 10_000 * DAY_SECONDS
 
 
 def epoch_for(term: float) -> float:
@@ -14,7 +15,7 @@ def epoch_for(term: float) -> float:
     It is not 0, because an instant of 0 means "never" everywhere.
     """
     if 0 < term < _LONG_AGO:
-        return math.ceil(_LONG_AGO / term) * term if DAY % term else _LONG_AGO
+        return math.ceil(_LONG_AGO / term) * term if DAY_SECONDS % term else _LONG_AGO
     return _LONG_AGO
 
 

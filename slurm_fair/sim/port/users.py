@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import Blocked, JobState
+from slurm_fair.model.end_words import CANCELLED, COMPLETED
 from slurm_fair.sim.scenario import NodeEvent
 from slurm_fair.sim.world.agenda import Due
 from slurm_fair.sim.world.job_ids import Roster
@@ -108,18 +109,18 @@ class UserActions:
         state = self._jobs.state[row]
         self._roster.split(row)
         if state == JobState.WAITING:
-            self._life.drop(row, now, "CANCELLED")
+            self._life.drop(row, now, CANCELLED)
         elif state == JobState.RUNNING:
-            self._life.leave(row, now, "CANCELLED")
+            self._life.leave(row, now, CANCELLED)
         elif state == JobState.ENDING:
-            self._life.redirect(row, "CANCELLED")
+            self._life.redirect(row, CANCELLED)
         self._life.start_waiting(now)
 
     def finish(self, key: int) -> None:
         """The running job ends by itself, earlier than it was to."""
         now, row = self._now(), self._row(key)
         if self._jobs.state[row] == JobState.RUNNING:
-            self._life.leave(row, now, "COMPLETED")
+            self._life.leave(row, now, COMPLETED)
 
     def move_begin(self, key: int, instant: float) -> None:
         """A begin time of its user's own in place of whatever kept the waiting job."""

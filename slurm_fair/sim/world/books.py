@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import JobState, RunTable
+from slurm_fair.model.end_words import NODE_FAIL
 from slurm_fair.sim.world.gpu_map import Sites
 from slurm_fair.sim.world.load import Population
 

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Answer, Blocked, Gate, JobState, label
+from slurm_fair.model.end_words import COMPLETED, NODE_FAIL, TIMEOUT
 from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario, Step
 from slurm_fair.sim.world.agenda import Agenda, Due
 from slurm_fair.sim.world.books import Books
@@ -92,7 +92,7 @@ class Life:
                 if job in self.pinned:
                     self.start_on(job, self.pinned[job], now)
             case Due.LIMIT:
-                self.leave(job, now, "TIMEOUT")
+                self.leave(job, now, TIMEOUT)
             case Due.ELIGIBLE | Due.BEGINS | Due.OPENS:
                 self._open_by_itself(job, now)
                 self.reconsider(job, now)
@@ -345,7 +345,7 @@ class Life:
         over = now
         if self._round:
             over = math.ceil((now - self._began) / self._round) * self._round + self._began
-        self._then[job] = "COMPLETED"
+        self._then[job] = COMPLETED
         self._vacate(job, now, over)
 
     def leave(self, job: int, now: float, word: str) -> None:

@@ -21,14 +21,8 @@ class ActEnd(NamedTuple):
 
     result: Result
     detail: str = ""
+    later: bool = False  # refused for now: we did not try, or Slurm asked to wait, or took us for nobody
     untried: Untried | None = None
-
-    @property
-    def may_pass(self) -> bool:
-        """True if a refusal is not for good: we did not try, or Slurm asked to wait, or took us for nobody."""
-        return self.result is Result.REFUSED and (
-            self.untried is not None or classify(self.detail) in _PASSING
-        )
 
 
 def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str) -> ActEnd:
@@ -37,7 +31,8 @@ def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str
         return ActEnd(Result.UNKNOWN, answer.complaint)
     line = line_about(answer.err, ids)
     known = classify(line) if line else Class.UNKNOWN
-    return ActEnd(Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED, line[:200] or otherwise)
+    result = Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED
+    return ActEnd(result, line[:200] or otherwise, later=known in _PASSING)
 
 
 def signalled(answer: CommandResult, ids: Sequence[str]) -> ActEnd:

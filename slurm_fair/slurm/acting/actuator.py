@@ -76,7 +76,7 @@ class Actuator:
         return outcomes
 
     def _outcome(self, action: Action, end: ActEnd, seconds: float) -> Outcome:
-        return Outcome(action, end.result, end.detail, seconds, end.may_pass, end.untried)
+        return Outcome(action, end.result, end.detail, seconds, end.later, end.untried)
 
     def _attempt(self, actions: Sequence[Action]) -> dict[Action, ActEnd]:
         before = self._look(actions)
@@ -84,7 +84,7 @@ class Actuator:
             before = self.claims.learn(actions, before) or before
         if isinstance(before, str):
             why = f"{Untried.UNSEEN.value}: {before}"
-            return dict.fromkeys(actions, ActEnd(Result.REFUSED, why, Untried.UNSEEN))
+            return dict.fromkeys(actions, ActEnd(Result.REFUSED, why, later=True, untried=Untried.UNSEEN))
         done: dict[Action, ActEnd] = {}
         lines: dict[Action, scontrol_lines.ScontrolLines] = {}
         for action in actions:
@@ -233,7 +233,9 @@ class Actuator:
             detail = f"{failed[action].detail}, and its own request was not seen to be back" if left else ""
             unsure = left or answer.timed_out
             result = Result.UNKNOWN if unsure else Result.REFUSED
-            done[action] = ActEnd(result, detail or failed[action].detail)
+            done[action] = ActEnd(
+                result, detail or failed[action].detail, failed[action].later and not unsure
+            )
         return done
 
     def _send_in_rounds(
@@ -254,5 +256,5 @@ class Actuator:
             self.rounds.took(self.now() - began)
         after = self._look(answers) if answers else {}
         done = {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in answers}
-        late = ActEnd(Result.REFUSED, Untried.TOO_LATE.value, Untried.TOO_LATE)
+        late = ActEnd(Result.REFUSED, Untried.TOO_LATE.value, later=True, untried=Untried.TOO_LATE)
         return dict.fromkeys(everybody, late) | done

@@ -11,9 +11,10 @@ import numpy as np
 
 from slurm_fair.model import Mode, Reported, Snapshot, label
 from slurm_fair.model.apiece import apiece
+from slurm_fair.model.reported import PHASES
 from slurm_fair.slurm.reading import report_comments
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.messages import MOST_CHARACTERS, PHASES, REPORT, Wanted
+from slurm_fair.slurm.reading.messages import MOST_CHARACTERS, REPORT, Wanted
 from slurm_fair.slurm.reading.readers import Readers
 
 EVERY_SECONDS = 10.0  # a job is looked at again

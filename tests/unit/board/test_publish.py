@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from slurm_fair.board import publish
 from slurm_fair.board.board import draw, read_board
-from slurm_fair.board.health import BLIND, Health, read_health
 from slurm_fair.board.health import NAME as HEALTH
+from slurm_fair.board.health import DaemonState, Health, read_health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.board.publish import Publisher, what_is_wrong
 from slurm_fair.model import (
@@ -155,7 +155,7 @@ def test_whether_the_daemon_sees_is_published_too_also_before_a_look_was_good(
     hides: bool, why: str, folder: Path
 ) -> None:
     publisher = Publisher(str(folder), lambda: hides)
-    blind = Health(NOW, 10.0, NOW - 60, BLIND, "job 7 of x-u")
+    blind = Health(NOW, 10.0, NOW - 60, DaemonState.BLIND, "job 7 of x-u")
     publisher.publish_health(blind)
     assert read_health(folder / HEALTH) == replace(blind, why="")  # Slurm has not been asked what it hides
     publisher.publish(*tick(seen(), held()))

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from slurm_fair.board.board import draw
-from slurm_fair.board.health import NAME, Health
+from slurm_fair.board.health import NAME, DaemonState, Health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.cli.main import cli
 from slurm_fair.model import Event
@@ -126,11 +126,15 @@ def test_a_daemon_that_lives_without_its_journal_is_blind_for_admins_as_for_user
     """A journal that was replaced takes the daemon's lock and its heartbeat with it."""
     site.write_text(site.read_text().replace('publish_dir = ""', f'publish_dir = "{tmp_path}"'))
     monkeypatch.setattr(time, "time", lambda: NOW + 70)
-    (tmp_path / NAME).write_text(Health(NOW + 69, 10.0, NOW, "blind", "the journal was removed").text())
+    (tmp_path / NAME).write_text(
+        Health(NOW + 69, 10.0, NOW, DaemonState.BLIND, "the journal was removed").text()
+    )
     assert said_by(site, "status").startswith(
         "slurm_fair: blind: the journal was removed (no good look for 70"
     )
-    (tmp_path / NAME).write_text(Health(NOW + 10, 10.0, NOW, "blind", "the journal was removed").text())
+    (tmp_path / NAME).write_text(
+        Health(NOW + 10, 10.0, NOW, DaemonState.BLIND, "the journal was removed").text()
+    )
     assert said_by(site, "status").startswith("slurm_fair: silent: ")
 
 

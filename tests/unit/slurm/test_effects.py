@@ -13,7 +13,10 @@ from slurm_fair.slurm.reading.reread import FreshRow
 from tests.support.actuator_bench import GATE, NOW, SUBMIT, Bench, action, mark
 from tests.support.slurm_stub import Stub
 
-WELL, LATE = CommandResult(("x",), 0, "", "", 0.1), CommandResult(("scontrol",), -1, "", "", 5.0, timed_out=True)
+WELL, LATE = (
+    CommandResult(("x",), 0, "", "", 0.1),
+    CommandResult(("scontrol",), -1, "", "", 5.0, timed_out=True),
+)
 WAITS = FreshRow(JobState.WAITING, SUBMIT, 0, GATE, 100, "BeginTime", frozenset(), "", False, 7)
 OPEN_NOW = replace(WAITS, eligible=NOW)
 RUNS = replace(WAITS, state=JobState.RUNNING)
@@ -54,7 +57,7 @@ def test_an_act_ends_as_the_look_after_it_shows(
 
 def test_where_the_look_after_it_fails_nobody_knows(stub: Stub) -> None:
     end = effects(stub).end_of(action(Verb.OPEN), WELL, WAITS, "squeue: no answer")
-    assert (end.result, end.detail, end.may_pass) == (Result.UNKNOWN, "squeue: no answer", False)
+    assert (end.result, end.detail, end.later) == (Result.UNKNOWN, "squeue: no answer", False)
 
 
 @pytest.mark.parametrize(("before", "result"), [(WAITS, Result.DONE), (OPEN_NOW, Result.UNKNOWN)])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import Result
-from slurm_fair.slurm.acting.act_end import ActEnd, line_about, refused_or_unknown, signalled
+from slurm_fair.slurm.acting.act_end import line_about, refused_or_unknown, signalled
 from slurm_fair.slurm.acting.refusals import Class, classify
 from slurm_fair.slurm.command import CommandResult
 from tests.support.refusal_texts import TEXTS
@@ -110,4 +110,4 @@ def test_a_signal_was_sent_unless_slurm_said_otherwise_of_it(said: CommandResult
     ],
 )
 def test_a_refusal_that_says_nothing_of_the_job_may_pass(detail: str, passes: bool) -> None:
-    assert ActEnd(Result.REFUSED, detail).may_pass is passes
+    assert refused_or_unknown(answer(1, detail), ("7", "7"), "").later is passes

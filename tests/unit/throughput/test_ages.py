@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.throughput.ages import weights
-from slurm_fair.throughput.known import DAY_SECONDS, Keeping
+from slurm_fair.throughput.known import Keeping
 
 GROUP, TIME = np.array([0, 1, 0, 0]), np.array([0.0, 0.0, 7.0, 14.0]) * DAY_SECONDS
 NOW = 14 * DAY_SECONDS

@@ -1,0 +1,3 @@
+"""Spans of time, in seconds."""
+
+DAY_SECONDS = 86_400.0
