@@ -23,7 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a file too
 
 from benchmarks import arguments
-from slurm_fair.config.tree import Config, from_tree
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.lab.spec import SCHEDULER
 from slurm_fair.looks.pace import gates_left, look_seconds, next_look

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.daemon.log import Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit
 from slurm_fair.errors import StoreBusy, StoreError

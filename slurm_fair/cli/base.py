@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slurm_fair.cli.outlet import readers_may_leave
-from slurm_fair.config.tree import DEFAULT_PATH, Config, load_config
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import DEFAULT_PATH, load_config
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.host.state_folder import Places
 from slurm_fair.suggest import did_you_mean

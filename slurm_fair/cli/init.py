@@ -13,8 +13,10 @@ from typing import Any
 import click
 
 from slurm_fair.cli.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
-from slurm_fair.config.tree import CHOICES, DEFAULT_PATH, Config, load_config
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.config.checks import CHOICES
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import DEFAULT_PATH, load_config
+from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.host.state_folder import write_kept
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
@@ -52,6 +54,10 @@ def init(
     A file that is there and differs is left as it is, and then nothing is written at all, unless --force is given.
     A job_submit.lua of the site's own is never replaced.
     """
+    if not os.path.isabs(config_path):
+        raise InputError(
+            f"--config-path {config_path} must be absolute: the services start in another folder"
+        )
     wishes = _wishes(root, Path(config_path), gate, account, to_screen and "config" in only)
     wanted = _wanted(root, wishes, only)
     if to_screen:

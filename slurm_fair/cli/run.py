@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
-from slurm_fair.config.tree import Config, load_config
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import load_config
 from slurm_fair.daemon.loop import Daemon
 from slurm_fair.daemon.parts import rules_of
 from slurm_fair.doctor.facts import names_known

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm_fair.board.health import hooks_file
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.config.words import commented_file
 from slurm_fair.errors import InputError
 from slurm_fair.looks.bell import place

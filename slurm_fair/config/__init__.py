@@ -1,1 +1,1 @@
-"""The configuration: its tree, its section on leases, and every key in words."""
+"""The configuration: its sections, the checks of their values, the reading of a file, and every key in words."""

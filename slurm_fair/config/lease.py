@@ -12,7 +12,7 @@ A_TERM, NEVER = "term", "never"  # of `reserve_after` and, but for never, `renew
 AUTO = "auto"  # beside seconds: of `interval`, looks follow changes; of `renewal`, a part of the term
 _LONGEST_SECONDS = 10.0  # without a look, with `auto`
 LEAST_SECONDS = 0.001
-_MOST = 1e12
+MOST_NUMBER = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,9 @@ class LeaseSection:
         """The faults of a key that takes a number or a word, and how to mend it."""
         yield from self._of_interval()
         after = self.reserve_after
-        if after not in (A_TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
+        if after not in (A_TERM, NEVER) and (isinstance(after, str) or not 0 <= after < MOST_NUMBER):
             yield f'lease.reserve_after must be seconds, 0 or more, or "{A_TERM}" or "{NEVER}", not {after!r:.60}'
-        if self.align != "aligned":
-            yield from self._of_renewal()
+        yield from self._of_renewal()
 
     def _of_renewal(self) -> Iterator[str]:
         renewal = self.renewal
@@ -99,8 +98,10 @@ class LeaseSection:
             name, interval, longest = "interval_min", self.interval_min, min(_LONGEST_SECONDS, self.term)
         if isinstance(interval, str):
             yield f'lease.interval must be a number or "{AUTO}", not {interval!r:.60}'
-        elif not 0 < interval < _MOST:
+        elif not 0 < interval < MOST_NUMBER:
             yield f"lease.{name} must be above 0, not {interval}"
         elif interval > longest:
-            of = "lease.term " if longest == self.term else ""
-            yield f"lease.{name} ({interval:g} s) must not exceed {of}({longest:g} s)"
+            of = f"lease.term ({longest:g} s)"
+            if longest != self.term:
+                of = f"{longest:g} s, in which there is a look anyway"
+            yield f"lease.{name} ({interval:g} s) must not exceed {of}"

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from slurm_fair.config.tree import CHOICES, DEFAULT_PATH, Config
+from slurm_fair.config.checks import CHOICES
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import DEFAULT_PATH
 from slurm_fair.policy.registry import load
 
 SECTIONS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
 from slurm_fair.daemon.plan_tally import TallyKeeper

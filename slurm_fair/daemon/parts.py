@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.errors import ConfigError
 from slurm_fair.host.state_folder import Places
 from slurm_fair.knowing import KnowingRules

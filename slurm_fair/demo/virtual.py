@@ -17,7 +17,8 @@ from rich.console import Console
 
 from slurm_fair.board.board import Board, draw
 from slurm_fair.board.publish import Publisher
-from slurm_fair.config.tree import Config, from_tree
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import from_tree
 from slurm_fair.daemon.loop import Daemon
 from slurm_fair.daemon.parts import rules_of
 from slurm_fair.demo import live

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.daemon.parts import conf_of
 from slurm_fair.errors import NotHere, SlurmError, SlurmFairError
 from slurm_fair.host.state_folder import Places

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from slurm_fair.board.health import hooks_file
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.looks.bell import place

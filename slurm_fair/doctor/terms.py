@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurm_fair.config.tree import LeaseSection
+from slurm_fair.config.lease import LeaseSection
 from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model.gpu_weight import misfit, named
@@ -33,6 +33,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     if not facts.reachable:
         return
     yield from unknown_names(facts)
+    yield from half_life(facts)
     yield from tenant_shares(facts)
     yield from gpu_weights(facts)
     yield requeue_delay(facts)
@@ -70,10 +71,24 @@ def _wrong_lengths(lease: LeaseSection, requeue_delay: float) -> Iterator[Findin
             f"({requeue_delay:g} s): if we die, a job just requeued waits longer than a lease",
             "lengthen the term, or shorten Slurm's delay (AuthInfo=cred_expire, or requeue_delay from 25.11 on)",
         )
-    if lease.min_runtime > term and lease.align == "aligned":
+    if lease.min_runtime > term:
+        aligned = lease.align == "aligned"
+        ends = "at the first end of a term after min_runtime" if aligned else "after min_runtime"
         yield warning(
-            f"[lease] min_runtime ({lease.min_runtime:g} s) exceeds the term ({term:g} s)",
-            "lengthen the term: a lease ends at the first end of a term after min_runtime",
+            f"[lease] min_runtime ({lease.min_runtime:g} s) exceeds the term ({term:g} s): a lease ends {ends}, "
+            "and so late do others have their turn",
+            "shorten min_runtime, or lengthen the term",
+        )
+
+
+def half_life(facts: Facts) -> Iterator[Finding]:
+    """A memory of fairness that is shorter than a lease: it is in seconds, as Slurm's is in days or hours."""
+    seconds, term = facts.config.tenants.half_life, facts.config.lease.term
+    if 0 < seconds < term:
+        yield warning(
+            f"[tenants] half_life ({seconds:g} s) is shorter than a lease ({term:g} s): who had GPUs is forgotten "
+            "before others have their turn",
+            "give seconds: 604800 is a week, 0 never forgets",
         )
 
 

@@ -14,7 +14,7 @@ from slurm_fair.suggest import did_you_mean
 
 GpuWeights: TypeAlias = Mapping[str, float]  # by GPU type; a type that is not named counts 1
 UNTYPED = "gpu"  # the name of a GPU without a type
-MOST_WEIGHT = 1e6
+LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e6  # so that no part of a GPU counts as a rounding error
 
 
 def named(gpu_type: str) -> str:
@@ -27,9 +27,14 @@ def fault_in(given: Mapping[str, object]) -> str:
     for name, weight in given.items():
         if not name or not name.isprintable() or any(letter in name for letter in " ,=:"):
             return f"{name[:60]!r} is no GPU type"
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= MOST_WEIGHT:
-            return f"{name[:60]} must count a number from 0 to {MOST_WEIGHT:g}, not {repr(weight)[:60]}"
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not _is_weight(weight):
+            wanted = f"0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+            return f"{name[:60]} must count {wanted}, not {repr(weight)[:60]}"
     return ""
+
+
+def _is_weight(number: float) -> bool:
+    return number == 0 or LEAST_WEIGHT <= number <= MOST_WEIGHT
 
 
 def misfit(given: GpuWeights, gpu_types: Iterable[str]) -> str:

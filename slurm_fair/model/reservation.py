@@ -1,4 +1,4 @@
-"""Reservations: nodes whose GPUs are set aside for a gang that waits, until enough leases there have ended."""
+"""Reservations: nodes that are set aside for a job, until enough leases there have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _RESERVED = "reserved"  # in a plan's memory
 
 
 class ReservedNodes(NamedTuple):
-    """GPUs of these nodes are kept for one job. It is ours alone: Slurm's own reservations are another thing."""
+    """These nodes are kept for one job. It is ours alone: Slurm's own reservations are another thing."""
 
     key: int  # of the job
     since: float
@@ -17,13 +17,20 @@ class ReservedNodes(NamedTuple):
     nodes: tuple[str, ...]
     gpus: int  # of each node
     gpu_type: int
+    cpus: int = 0  # of each node
+    memory_mb: int = 0  # of each node
+
+    @property
+    def amounts(self) -> tuple[int, int, int]:
+        """GPUs, CPUs and memory that are kept of each node."""
+        return self.gpus, self.cpus, self.memory_mb
 
 
 def reservations(memory: Mapping[str, Any]) -> tuple[ReservedNodes, ...]:
     """The nodes set aside that a plan left in its memory."""
     return tuple(
-        ReservedNodes(key, since, due, tuple(nodes), gpus, gpu_type)
-        for key, since, due, nodes, gpus, gpu_type in memory.get(_RESERVED, ())
+        ReservedNodes(key, since, due, tuple(nodes), *amounts)
+        for key, since, due, nodes, *amounts in memory.get(_RESERVED, ())
     )
 
 

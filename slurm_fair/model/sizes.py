@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,14 @@ class Per(Code):
     JOB = 0  # the whole, which Slurm splits evenly over its nodes
     GPU = 1
     NODE = 2
+
+
+class Resource(IntEnum):
+    """Places of the amounts that a job takes of a node."""
+
+    GPUS = 0
+    CPUS = 1
+    MEMORY = 2
 
 
 def _as_asked_for_the_job() -> Codes:

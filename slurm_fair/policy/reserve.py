@@ -1,10 +1,10 @@
-"""Reservations under rolling leases: a gang that stands first and fits nowhere gets nodes set aside.
+"""Reservations under rolling leases: a job that stands first and fits nowhere gets nodes set aside.
 
-Where each lease ends at a time of its own, single GPUs come free one by one, and small jobs take them. The first
-in the order that does not fit therefore has nodes set aside once it has waited long enough: as few as it needs,
-of those whose leases end soonest. Until the last of these leases is over, the others there are renewed to end with
-it, and what is free there goes to nobody else. Then the gang goes first. One reservation stands at a time
-for a GPU type.
+Where each lease ends at a time of its own, single GPUs come free one by one, with their CPUs and memory, and small
+jobs take them. The first in the order for which the end of one lease is not enough therefore has nodes set aside
+once it has waited long enough: as few as it needs, of those whose leases end soonest. Until the last of these
+leases is over, the others there are renewed to end with it, and what is free there goes to nobody else. Then the
+job goes first. One reservation stands at a time for a GPU type.
 
 No policy sees this. It is shown a view in which these GPUs are not to be had, and in which the gang has the
 first place when its time has come. Its plan may only say that some gangs wait for less (`Plan.reserve_after`).
@@ -18,11 +18,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.model import LeaseTerms, Plan, ReservedNodes, Verdict
+from slurm_fair.model import JobTable, LeaseTerms, Plan, ReservedNodes, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
@@ -33,56 +34,95 @@ MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds
 
 
 class SoonestNodes(NamedTuple):
-    """Nodes on which a gang could lie, the GPUs that it takes of each, and when the last of them is to be had."""
+    """Nodes on which a gang could lie, what it takes of each, and when the last of them is to be had."""
 
     nodes: Ints
-    gpus: int
+    amounts: tuple[int, ...]  # GPUs, CPUs, memory
     due: float
     gpu_type: int
 
 
 class _Ends(NamedTuple):
-    """Free GPUs of each node, and where and when leases end there of jobs that can give way."""
+    """Free amounts of each node, and where and when leases end there of jobs that can give way.
 
-    free: Ints
+    Amounts are GPUs alone where no job asks for CPUs or memory, else all three.
+    """
+
+    free: tuple[Ints, ...]
     row: Ints
     node: Ints
-    gpus: Ints
+    amounts: tuple[Ints, ...]
     end: Floats
 
     @classmethod
     def of(cls, view: View, nodes: Ints | None = None) -> Self:
         """The ends of leases as the view has them, or of those on some nodes."""
-        ends, jobs = view.lease_ends, view.snapshot.jobs
-        goes = (jobs.revocable | view.revoking)[ends.row]
+        places, jobs = view.lease_places, view.snapshot.jobs
+        goes = (jobs.revocable | view.revoking)[places.row]
         if nodes is not None:
             here = np.zeros(len(view.bare_gpus), dtype=bool)
             here[nodes] = True
-            goes &= here[ends.node]
-        row, node, gpus = (column[goes] for column in (ends.row, ends.node, ends.gpus))
-        end = ends.end[goes]
-        return cls(
-            view.bare_gpus, row, node, gpus, np.where(view.revoking[row], view.now, np.maximum(end, view.now))
-        )
+            goes &= here[places.node]
+        row, node = places.row[goes], places.node[goes]
+        free: tuple[Ints, ...] = (view.bare_gpus,)
+        amounts: tuple[Ints, ...] = (places.gpus,)
+        if asks_for_more_than_gpus(jobs):
+            free = (view.bare_gpus, view.bare_cpus, view.bare_memory_mb)
+            amounts = view.lease_amounts
+        end = np.where(view.revoking[row], view.now, np.maximum(view.lease_end[row], view.now))
+        return cls(free, row, node, tuple(each[goes] for each in amounts), end)
 
     def after(self, plan: Plan, view: View) -> Self:
         """The ends as the plan leaves them: a renewed or granted job holds GPUs until its new lease ends."""
         places, granted, renewed = plan.places, view.terms.end_for(view.now), view.terms.renewed_end(view.now)
         verdict = plan.verdict[self.row]
         stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
-        nodes = len(self.free)
-        back = np.bincount(self.node[gone], self.gpus[gone], nodes) - np.bincount(
-            places.node, places.gpus, nodes
+        new = shares(places, places.row, view.snapshot.jobs, view.snapshot.sizes)[: len(self.free)]
+        nodes = len(self.free[0])
+        free = tuple(
+            have
+            + np.bincount(self.node[gone], held[gone], nodes).astype(np.int64)
+            - np.bincount(places.node, taken, nodes).astype(np.int64)
+            for have, held, taken in zip(self.free, self.amounts, new, strict=True)
         )
-        end = np.where(verdict == Verdict.RENEW, renewed, self.end)
-        row, node, gpus, end = (column[stays] for column in (self.row, self.node, self.gpus, end))
+        end = np.where(verdict == Verdict.RENEW, renewed, self.end)[stays]
         return type(self)(
-            self.free + back.astype(np.int64),
-            np.concatenate((row, places.row)),
-            np.concatenate((node, places.node)),
-            np.concatenate((gpus, places.gpus)),
+            free,
+            np.concatenate((self.row[stays], places.row)),
+            np.concatenate((self.node[stays], places.node)),
+            tuple(
+                np.concatenate((held[stays], taken)) for held, taken in zip(self.amounts, new, strict=True)
+            ),
             np.concatenate((end, np.full(len(places), granted))),
         )
+
+    def one_is_enough(self, need: Sequence[Ints | int], able: Bools) -> bool:
+        """True if on some able node the end of a single lease leaves what a job needs."""
+        enough = able[self.node]
+        for free, held, needed in zip(self.free, self.amounts, need, strict=True):
+            lacking = needed - free
+            enough &= held >= lacking[self.node]
+        return any_of(enough)
+
+    def met_at(self, need: Sequence[Ints | int], now: float) -> Floats:
+        """The instant at which each node could give so much, if the leases there ended in time; inf = never."""
+        order = np.lexsort((self.end, self.node))
+        node, end = self.node[order], self.end[order]
+        first = node.searchsorted(np.arange(len(self.free[0])))
+        at = np.full(len(self.free[0]), now)
+        for free, held, needed in zip(self.free, self.amounts, need, strict=True):
+            through, lacking = held[order].cumsum(), needed - free
+            before = np.append(0, through)[first]
+            enough = ((through - before[node] >= lacking[node]) & (lacking[node] > 0)).nonzero()[0][::-1]
+            met = np.where(lacking <= 0, now, np.inf)
+            met[node[enough]] = end[enough]  # the earliest of each node is written last
+            at = np.maximum(at, met)
+        return at
+
+
+def asks_for_more_than_gpus(jobs: JobTable) -> bool:
+    """True if some job asks for CPUs or memory."""
+    return any_of(jobs.cpus > 0) or any_of(jobs.memory_mb > 0)
 
 
 def reserves(terms: LeaseTerms, policy: Policy) -> bool:
@@ -110,8 +150,8 @@ def _still(view: View, one: ReservedNodes) -> ReservedNodes | None:
     nodes = np.array([names.index(name) if name in names else -1 for name in one.nodes], dtype=np.int64)
     if nodes.min(initial=0) < 0 or not view.snapshot.nodes.usable[nodes].all():
         return None
-    share = np.full(len(names), one.gpus, dtype=np.int64)
-    due = float(_free_at(view, share, _Ends.of(view, nodes))[nodes].max())
+    ends = _Ends.of(view, nodes)
+    due = float(ends.met_at(one.amounts[: len(ends.free)], view.now)[nodes].max())
     return one._replace(due=due) if np.isfinite(due) else None
 
 
@@ -137,8 +177,9 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
 
 
 def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
-    """A reservation for the first in the order that fits nowhere, if it is a gang that has waited long enough.
+    """A reservation for the first in the order that fits nowhere, if it has waited long enough.
 
+    A job of one GPU is given the next that comes free, unless that leaves it too few CPUs or too little memory.
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
     jobs, waits = view.snapshot.jobs, view.waiting_rows
@@ -147,7 +188,9 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     after: Floats | float = view.terms.reserve_after
     if plan.reserve_after is not None:
         after = np.fmin(plan.reserve_after[waits], after)
-    long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= after)
+    long = view.now - jobs.submit[waits] >= after
+    if not asks_for_more_than_gpus(jobs):
+        long &= jobs.gpus[waits] > 1
     still = plan.verdict[waits] == Verdict.WAIT.code
     if not any_of(long & still):  # the ranks cost more than this
         return None
@@ -168,7 +211,8 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if site is None or site.due <= view.now or any(each.gpu_type == site.gpu_type for each in kept):
         return None
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
-    return ReservedNodes(key, view.now, site.due, names, site.gpus, site.gpu_type)
+    gpus, *more = site.amounts
+    return ReservedNodes(key, view.now, site.due, names, gpus, site.gpu_type, *more)
 
 
 def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:
@@ -180,46 +224,45 @@ def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:
 def _soonest(view: View, row: int, kept: Sequence[ReservedNodes], ends: _Ends) -> SoonestNodes | None:
     """The nodes on which a job could start first."""
     pools, snapshot = Pools.of(view.snapshot), view.snapshot
-    taken = np.isin(snapshot.nodes.names, [name for each in kept for name in each.nodes])
-    sites = [
-        site
-        for gang in Shapes.of(pools, snapshot, np.array([row])).ways(np.zeros(1, dtype=np.int64))[0]
-        if (site := _site_of(view, pools, gang, taken, ends)) is not None
-    ]
-    return min(sites, key=lambda site: site.due, default=None)
+    ways = Shapes.of(pools, snapshot, np.array([row])).ways(np.zeros(1, dtype=np.int64))[0]
+    able = ~np.isin(snapshot.nodes.names, [name for each in kept for name in each.nodes])
+    single = [gang for gang in ways if gang.gpus == 1]
+    if any(ends.one_is_enough(_need(pools, gang, ends), able & _able(pools, gang)) for gang in single):
+        return None
+    sites = [_site_of(view, pools, gang, able & _able(pools, gang), ends) for gang in ways]
+    return min((site for site in sites if site is not None), key=lambda site: site.due, default=None)
 
 
-def _site_of(view: View, pools: Pools, gang: Gang, taken: Bools, ends: _Ends) -> SoonestNodes | None:
-    """The nodes where a gang can lie first in this way, with the fewest GPUs that change hands."""
-    able = pools.nodes[gang.pool] & ~taken
+def _able(pools: Pools, gang: Gang) -> Bools:
+    """Nodes on which a gang may lie in this way."""
+    able: Bools = pools.nodes[gang.pool].copy()
     if gang.whole:
         able &= pools.capacity == pools.size
     able[list(gang.barred)] = False
     if gang.wanted:
         able &= np.isin(np.arange(len(able)), gang.wanted)
-    share = pools.size if gang.whole else np.full(len(able), gang.share, dtype=np.int64)
-    at = np.where(able, _free_at(view, share, ends), np.inf)
+    return able
+
+
+def _need(pools: Pools, gang: Gang, ends: _Ends) -> tuple[Ints | int, ...]:
+    """The amounts that a gang takes of each of its nodes, as many as `ends` has."""
+    share = pools.size if gang.whole else np.full(len(pools.size), gang.share, dtype=np.int64)
+    return (share, gang.cpus, gang.memory_mb)[: len(ends.free)]
+
+
+def _site_of(view: View, pools: Pools, gang: Gang, able: Bools, ends: _Ends) -> SoonestNodes | None:
+    """The nodes where a gang can lie first in this way, with the fewest GPUs that change hands."""
+    need = _need(pools, gang, ends)
+    at = np.where(able, ends.met_at(need, view.now), np.inf)
     able = np.isfinite(at)
     if np.count_nonzero(able) < gang.nodes:
         return None
     due = float(np.partition(at, gang.nodes - 1)[gang.nodes - 1])
     in_time = (at <= due).nonzero()[0]
-    change = np.maximum(share - ends.free, 0)[in_time]
+    change = np.maximum(need[0] - ends.free[0], 0)[in_time]
     chosen = np.sort(in_time[np.argsort(change, kind="stable")[: gang.nodes]])
-    return SoonestNodes(chosen, int(share[chosen].max()), due, int(pools.type_of[gang.pool]))
-
-
-def _free_at(view: View, share: Ints, ends: _Ends) -> Floats:
-    """The instant at which each node could give this many GPUs, if the leases there ended in time; inf = never."""
-    order = np.lexsort((ends.end, ends.node))
-    node, gpus, end = ends.node[order], ends.gpus[order], ends.end[order]
-    through = gpus.cumsum()
-    before = np.append(0, through)[node.searchsorted(np.arange(len(share)))]
-    lacking = share - ends.free
-    at = np.where(lacking <= 0, view.now, np.inf)
-    enough = ((through - before[node] >= lacking[node]) & (lacking[node] > 0)).nonzero()[0][::-1]
-    at[node[enough]] = end[enough]  # the earliest of each node is written last
-    return at
+    amounts = tuple(int(np.broadcast_to(each, len(able))[chosen].max()) for each in need)
+    return SoonestNodes(chosen, amounts, due, int(pools.type_of[gang.pool]))
 
 
 def _sayings(view: View, kept: Sequence[ReservedNodes]) -> Iterator[tuple[Ints, str]]:

@@ -37,7 +37,7 @@ from slurm_fair.model.columns import (
     take_or,
 )
 from slurm_fair.model.once import once
-from slurm_fair.model.sizes import shares
+from slurm_fair.model.sizes import Resource, shares
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
@@ -298,7 +298,7 @@ class View:
     @once
     def spare_gpus(self) -> Ints:
         """The same as `free_gpus`, but below zero where more was promised than has come free yet."""
-        return self.bare_gpus if not self.reserved else np.minimum(self.bare_gpus, self._unreserved)
+        return self._unreserved(Resource.GPUS, self.bare_gpus)
 
     @once
     def bare_gpus(self) -> Ints:
@@ -306,14 +306,33 @@ class View:
         return self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
 
     @once
-    def _unreserved(self) -> Ints:
-        """GPUs of each node that are free and not set aside; what leases give back in time is set aside first."""
-        left = self.bare_gpus.copy()
-        for each in self.reserved:
-            if each.due > self.now:
-                nodes = self._nodes_of(each)
-                back = self.lease_ends.gpus_until(each.due, len(left))[nodes]
-                left[nodes] -= np.clip(each.gpus - back, 0, np.maximum(left[nodes], 0))
+    def bare_cpus(self) -> Ints:
+        """CPUs of each node that nobody has or was promised, with what is set aside; may be below zero."""
+        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus, Resource.CPUS)
+
+    @once
+    def bare_memory_mb(self) -> Ints:
+        """Memory of each node that nobody has or was promised, with what is set aside; may be below zero."""
+        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb, Resource.MEMORY)
+
+    @once
+    def lease_amounts(self) -> tuple[Ints, Ints, Ints]:
+        """GPUs, CPUs and memory of each of the lease places."""
+        places = self.lease_places
+        return shares(places, places.row, self.snapshot.jobs, self.snapshot.sizes)
+
+    def _unreserved(self, resource: Resource, bare: Ints) -> Ints:
+        """The part of what is free that is not set aside; what leases give back in time is set aside first."""
+        standing = [each for each in self.reserved if each.due > self.now and each.amounts[resource]]
+        if not standing:
+            return bare
+        left, places = bare.copy(), self.lease_places
+        for each in standing:
+            nodes, ends = self._nodes_of(each), self.lease_end[places.row] <= each.due
+            back = np.bincount(places.node[ends], self.lease_amounts[resource][ends], len(left))[nodes]
+            left[nodes] -= np.clip(
+                each.amounts[resource] - back.astype(np.int64), 0, np.maximum(left[nodes], 0)
+            )
         return left
 
     @once
@@ -355,12 +374,12 @@ class View:
     @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
-        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus, 1)
+        return self._unreserved(Resource.CPUS, self.bare_cpus)
 
     @once
     def spare_memory_mb(self) -> Ints:
         """Memory of each node that nobody has or was promised; may be below zero."""
-        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb, 2)
+        return self._unreserved(Resource.MEMORY, self.bare_memory_mb)
 
     @once
     def holdings(self) -> Placement:
@@ -415,11 +434,11 @@ class View:
     def _of_account(self, column: Floats) -> Floats:
         return take_or(column, self.account_row, 0.0)
 
-    def _spare(self, total: Ints, of_job: Ints, share: int) -> Ints:
+    def _spare(self, total: Ints, of_job: Ints, resource: Resource) -> Ints:
         """`total` less what holders have beside their GPUs."""
         if not of_job.size or not of_job.item(of_job.argmax()):
             return total
-        taken = np.bincount(self.holdings.node, weights=self._shares[share], minlength=len(total))
+        taken = np.bincount(self.holdings.node, weights=self._shares[resource], minlength=len(total))
         return total - taken.astype(np.int64)
 
     @once

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.model import Aside, JobState, JobTable, Placement, pack_keys
 from slurm_fair.model.columns import Bools, Ints, find
 from slurm_fair.model.ids import NO_TASK

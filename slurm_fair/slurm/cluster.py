@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ClusterSettings
+from slurm_fair.config.sections import ClusterSettings
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import Action, Blind, JobState, Outcome, Snapshot, Verb
 from slurm_fair.model.apiece import apiece

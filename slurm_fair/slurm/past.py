@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints

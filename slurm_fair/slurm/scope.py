@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ClusterSettings
+from slurm_fair.config.sections import ClusterSettings
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import Marks

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace.collect import Collector, ColumnRules
-from slurm_fair.trace.faults import BadCell, Fault, refuse
-from slurm_fair.trace.table import REQUIRED, Trace
+from slurm_fair.trace.faults import BadCell, Fault, refuse, shown
+from slurm_fair.trace.table import OPTIONAL, REQUIRED, Trace
 from slurm_fair.trace.tabular import Row, read_table
 from slurm_fair.trace.throughputs import Throughputs
 
 OTHER_NAMES = {"static_duration_s": "declared_s", "application": "model"}
+_MOST_LETTERS, _ALIKE = 80, 0.75
 _TOGETHER = 2048  # rows, few enough that their text does not count beside what is kept of them
 
 
@@ -25,6 +27,7 @@ class Reading:
     trace: Trace
     bad: tuple[Fault, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    odd_columns: tuple[str, ...] = ()  # what may be wrong with names of columns
 
 
 def read_trace(
@@ -40,7 +43,18 @@ def read_trace(
         collector = Collector(rows.columns, ColumnRules(throughputs, need_durations))
         while some := list(islice(rows.rows, _TOGETHER)):
             bad += _added(collector, some)
-    return finished(path, collector, bad, skip_bad)
+        odd = tuple(_odd(rows.columns))
+    return replace(finished(path, collector, bad, skip_bad), odd_columns=odd)
+
+
+def _odd(columns: Sequence[str]) -> Iterator[str]:
+    """The columns that are kept as text though they nearly have the name of one that is not there."""
+    absent = [name for name in OPTIONAL if name not in columns]
+    for name in columns:
+        if name in (*REQUIRED, *OPTIONAL):
+            continue
+        if near := get_close_matches(name.casefold()[:_MOST_LETTERS], absent, n=1, cutoff=_ALIKE):
+            yield f"column {shown(name)} is kept as text: did you mean '{near[0]}'?"
 
 
 def _added(collector: Collector, rows: Sequence[Row | Fault]) -> list[Fault]:

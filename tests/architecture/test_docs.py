@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.config.words import config_page, keys
 from tests.support.trees import named, python
 

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from slurm_fair.config.tree import Config, ScopeSection, SlurmSection, from_tree
+from slurm_fair.config.sections import Config, ScopeSection, SlurmSection
+from slurm_fair.config.tree import from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark

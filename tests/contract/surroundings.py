@@ -13,7 +13,8 @@ from typing import Protocol
 
 import pytest
 
-from slurm_fair.config.tree import TenantsSection, from_tree
+from slurm_fair.config.sections import TenantsSection
+from slurm_fair.config.tree import from_tree
 from slurm_fair.model import Blocked, JobState, Result, Verb, parse_label
 from slurm_fair.slurm.cluster import SlurmCluster
 from tests.contract.stages import (

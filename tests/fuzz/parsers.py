@@ -12,7 +12,8 @@ from slurm_fair import lease
 from slurm_fair.board.board import read_board
 from slurm_fair.board.health import read_health
 from slurm_fair.cli.replay.saved_file import read_saved
-from slurm_fair.config.tree import ScopeSection, load_config
+from slurm_fair.config.sections import ScopeSection
+from slurm_fair.config.tree import load_config
 from slurm_fair.errors import InputError
 from slurm_fair.host.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.model import Answer

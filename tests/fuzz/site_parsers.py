@@ -10,7 +10,7 @@ from pathlib import Path
 from slurm_fair.board.estimates import Estimates
 from slurm_fair.cli.simulate.case import read_outages
 from slurm_fair.cli.simulate.setups import given_settings
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.doctor import published, scheduler, terms, versions
 from slurm_fair.doctor.facts import _pairs
 from slurm_fair.doctor.hook import differences

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_fair.ledger.charging.timeline import totals
+from slurm_fair.ledger.metrics.windows import exact_windows
 from tests.support.any_scenario import EXAMPLES, FAST, SLOW, Case, cases, play
 
 WEIGHTS = {FAST: 2.5, SLOW: 0.75}
@@ -47,3 +49,25 @@ def test_one_weight_for_all_changes_nothing_but_the_unit(policy: str, case: Case
     assert twice.summary.jain_tenants == pytest.approx(plain.summary.jain_tenants, nan_ok=True)
     for tenant, (had, owed) in plain.accounts.items():
         assert twice.accounts[tenant] == pytest.approx((2 * had, 2 * owed))
+
+
+@EXAMPLES
+@given(case=cases(), weight=st.sampled_from((0.1, 0.3, 0.7, 1.1, 2.0)))
+def test_metrics_of_tenants_are_the_same_whatever_one_weight_all_gpus_have(case: Case, weight: float) -> None:
+    """The same jobs and runs, by another unit: sums of fractions must not look like demand, or hide it."""
+    result = play(replace(case, scenario=replace(case.scenario, gpu_weights={})), "astraea").result
+    outcomes, runs = result.outcomes, result.runs
+    last = float(np.nanmax(outcomes.ended_or_now))
+    edges = np.linspace(outcomes.submit.min(), last + 1_000.0, 40)
+    shares, gpus = np.ones(len(outcomes.tenants)), float(case.scenario.machines.gpus.sum())
+    plain = exact_windows(outcomes, runs, shares, gpus, edges)
+    weighed = exact_windows(
+        replace(outcomes, gpu_weight=np.full(len(outcomes.gpu_weight), weight)),
+        replace(runs, gpu_weight=np.full(len(runs.gpu_weight), weight)),
+        shares,
+        weight * gpus,
+        edges,
+    )
+    assert weighed.demanded.tolist() == plain.demanded.tolist()
+    assert weighed.unfair == plain.unfair
+    assert weighed.had == pytest.approx(weight * plain.had, abs=1e-6)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from slurm_fair.config.tree import Config, SlurmSection
+from slurm_fair.config.sections import Config, SlurmSection
 from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Action, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark

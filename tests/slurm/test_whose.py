@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Blocked, Outcome, Result, Verb
 from slurm_fair.slurm.fail_open import liberate

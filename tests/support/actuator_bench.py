@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from slurm_fair.config.tree import Config
-from slurm_fair.config.tree import SlurmSection as SlurmConfig
+from slurm_fair.config.sections import Config
+from slurm_fair.config.sections import SlurmSection as SlurmConfig
 from slurm_fair.model import Action, Blind, Blocked, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import TASK_BITS, pack

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from slurm_fair.board.publish import Publisher
-from slurm_fair.config.tree import Config, from_tree
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import from_tree
 from slurm_fair.daemon.loop import Daemon
 from slurm_fair.daemon.parts import knowing_rules_of, rules_of
 from slurm_fair.dry_run import DryRun

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from slurm_fair.config.tree import Config, SlurmSection, from_tree
+from slurm_fair.config.sections import Config, SlurmSection
+from slurm_fair.config.tree import from_tree
 from slurm_fair.looks.pace import next_look
 from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord, label
 from slurm_fair.model.mark import Mark

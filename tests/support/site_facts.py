@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.doctor import Finding, Level
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.host.state_folder import Places

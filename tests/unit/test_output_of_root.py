@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config.tree import Config, load_config
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import load_config
 from slurm_fair.daemon.parts import commands_of
 from slurm_fair.deadman import freeing
 from slurm_fair.host.state_folder import Heartbeat, Places, beat

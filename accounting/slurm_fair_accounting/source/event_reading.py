@@ -19,6 +19,7 @@ Line: TypeAlias = Event | TenantMoment
 _SCHEMA = "docs/schema/events.json says what a line holds"
 _MOST = 1e18  # what is more would not add up
 _MOST_RATIO = 1e75  # weights are from 1e-12 to 1e12: who is owed little of much has far more than that
+_ROUNDING = 1e-3
 _MOST_GPUS = 2**31 - 1
 _YEAR_9999 = 253370764800.0  # calendars end in it
 _MUST_SAY = {EventKind.FINISHED: ("had", "owed", "waited", "ran")}
@@ -47,9 +48,11 @@ def _read(content: Any) -> Line:
         return Event(time, EventKind.CAPACITY, 0, "", _said(content, "gpus", _gpus), by_weight)
     tenant = _said(content, "tenant", _text)
     if kind == ACCOUNT:
-        return TenantMoment(time, tenant, **{name: _said(content, name, _number) for name in NUMBERS})
+        return TenantMoment(
+            time, tenant, **{name: _said(content, name, _of_account(name)) for name in NUMBERS}
+        )
     for name in _MUST_SAY.get(kind, ()):
-        _said(content, name, _number)
+        _said(content, name, _amount)
     key = parse_label(str(_said(content, "job", _job)))
     return Event(time, kind, key, tenant, _said(content, "gpus", _gpus), _detail(content))
 
@@ -59,6 +62,10 @@ def _said(content: Mapping[str, Any], name: str, read: Callable[[str, Any], Any]
     if content.get(name) is None:
         raise InputError(f"is no event, for it does not say its `{name}`: {_SCHEMA}")
     return read(name, content[name])
+
+
+def _of_account(name: str) -> Callable[[str, Any], float]:
+    return _weight if name == "weight" else _amount
 
 
 def _detail(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +89,19 @@ def _number(name: str, value: Any, most: float = _MOST) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -most <= value <= most:
         raise _wrong(name, value, f"give a number, at most {most:g}")
     return float(value)
+
+
+def _amount(name: str, value: Any) -> float:
+    """A sum of GPU time or seconds: below 0 only by a rounding error."""
+    if (amount := _number(name, value)) < -_ROUNDING:
+        raise _wrong(name, value, "give a number of 0 or more")
+    return amount
+
+
+def _weight(name: str, value: Any) -> float:
+    if not (weight := _number(name, value)) > 0:
+        raise _wrong(name, value, "give a number above 0")
+    return weight
 
 
 def _ratio(name: str, value: Any) -> float:
@@ -135,7 +155,7 @@ def _wrong(name: str, value: Any, cure: str) -> InputError:
 _MAY_BE_NOTHING = ("until", "rho")  # a lease that lasts until its job ends; a job that was owed nothing
 _READ: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("submit", "start", "end", "until"), _instant),
-    **dict.fromkeys(("had", "owed", "waited", "ran", "held_seconds", "grace_seconds"), _number),
+    **dict.fromkeys(("had", "owed", "waited", "ran", "held_seconds", "grace_seconds"), _amount),
     **dict.fromkeys(("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds"), _number),
     **dict.fromkeys(("limit_seconds", GPU_WEIGHT), _number),
     "rho": _ratio,

@@ -13,7 +13,8 @@ from slurm_fair.errors import InputError, SlurmTextError
 from slurm_fair.slurm.history import FIELDS
 from slurm_fair.slurm.past import MORE_FIELDS, Listing, Past
 from slurm_fair.trace.convert.sacct import free_texts
-from slurm_fair.trace.faults import Fault, refuse, shown
+from slurm_fair.trace.faults import BadCell, Fault, refuse, shown
+from slurm_fair.trace.status import end_of
 from slurm_fair.trace.tabular import Table, read_table
 
 TIMES = ("Submit", "Start", "End")
@@ -62,9 +63,13 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
                 in_seconds = _in_seconds(named)
                 _refuse_backwards(in_seconds)
                 _refuse_double(in_seconds, seen, place)
+                end_of(named["State"])
                 listing.add(in_seconds)
             except SlurmTextError as wrong:
                 bad.append(Fault(place, "row", str(wrong)))
+                continue
+            except BadCell as wrong:
+                bad.append(Fault(place, "State", wrong.what))
                 continue
             until = max(until, _last(in_seconds))
     if not skip_bad:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.cli.base import Site
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import LedgerSettings

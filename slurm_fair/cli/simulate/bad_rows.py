@@ -13,7 +13,9 @@ _MOST_LISTED = 20
 
 
 def list_bad(path: Path, reading: Reading) -> None:
-    """The bad rows that were left out, on standard error."""
+    """The bad rows that were left out, and what may be wrong with columns, on standard error."""
+    for note in reading.odd_columns:
+        click.echo(f"note: {clean(path)}: {clean(note)}", err=True)
     for fault in reading.bad[:_MOST_LISTED]:
         click.echo(f"left out: {clean(fault.words(path))}", err=True)
     if len(reading.bad) > _MOST_LISTED:

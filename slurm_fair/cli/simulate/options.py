@@ -49,6 +49,12 @@ def seconds_above_zero(text: str) -> float:
     return _seconds(text)
 
 
+def _half_life(text: str) -> float:
+    """0 = never, else from a millisecond on."""
+    seconds = _seconds(text)
+    return seconds_above_zero(text) if seconds else seconds
+
+
 def _error_factor(text: str) -> float:
     """A factor of 1 or more, by which something may be off both ways."""
     try:
@@ -79,6 +85,7 @@ def _type_weights(text: str) -> dict[str, float]:
 
 SECONDS = Written("S", _seconds)
 SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
+HALF_LIFE = Written("S", _half_life)
 SECONDS_OR_NEVER = Written("S|never", lambda text: math.inf if text == "never" else _seconds(text))
 RENEWAL: Written[float | str] = Written(
     "S|auto|term", lambda text: text if text in (AUTO, A_TERM) else seconds_above_zero(text)
@@ -191,7 +198,7 @@ LEASES = (
     ),
     click.option(
         "--half-life",
-        type=SECONDS,
+        type=HALF_LIFE,
         help="When tenants are compared, GPU time that they had and were owed so long ago counts half; 0 = it "
         "always counts whole. Unless given: 0, and for the site's own past the site's own.",
     ),
@@ -380,6 +387,12 @@ class LeaseOptions:
         if gavel_rounds:
             raise InputError("--rounds gavel looks only where a round ends: leave --pace out")
         return self.look_cost or 0.0
+
+    def refuse_idle(self) -> None:
+        """Refuse options that change nothing where leases end together."""
+        for option, value in (("--renewal", self.renewal), ("--reserve-after", self.reserve_after)):
+            if self.align == "aligned" and value not in (None, AUTO):
+                raise InputError(f"{option} is of leases that roll: leave it out, or --align aligned")
 
     def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
         """The settings of the ledger; what is not said is the site's own, where there is one."""

@@ -74,6 +74,7 @@ def setups_of(
     gavel_rounds: bool = False,
 ) -> list[PolicySetup]:
     """One setup for each policy; none is returned where one of them cannot be."""
+    leases.refuse_idle()
     given, looks = given_settings(run.settings, policies), Looks.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
@@ -133,6 +134,11 @@ def check_setup(setup: PolicySetup) -> None:
         raise InputError(
             f"--renewal {setup.renewal:g} must not exceed the lease of {terms.term:g} s under {setup.policy}: "
             "give a shorter one, or --renewal term"
+        )
+    if setup.look_seconds is not None and setup.look_seconds > terms.term:
+        raise InputError(
+            f"--look-cost {setup.look_seconds:g} must not exceed the lease of {terms.term:g} s "
+            f"under {setup.policy}"
         )
     if terms.interval > terms.term:
         raise InputError(

@@ -88,7 +88,7 @@ def utilization(held_gpu_seconds: float, capacity_gpu_seconds: float) -> float:
 def loaded_utilization(held: Steps, demand: Steps, capacity: Steps, until: float) -> float:
     """Utilisation over the loaded interval: the time in which active jobs asked for all GPUs or more."""
     time, asked, there = demand.together(capacity)
-    loaded = (asked >= there) & (there > 0) & (time < until)
+    loaded = (asked >= there * (1.0 - 1e-9)) & (there > 0) & (time < until)  # sums of fractions are not exact
     since, ends = time[loaded], np.minimum(np.append(time[1:], until), until)[loaded]
     return utilization(float(held.integral(since, ends).sum()), float(capacity.integral(since, ends).sum()))
 

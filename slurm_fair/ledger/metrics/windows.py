@@ -32,9 +32,12 @@ class Steps:
         """The sum over time of amounts (default: 1 each) that last from `since` to `until`."""
         amounts = np.ones(len(since)) if amount is None else np.asarray(amount, dtype=np.float64)
         real = until > since
-        changes = np.concatenate([amounts[real], -amounts[real]])
         time, row = np.unique(np.concatenate([since[real], until[real]]), return_inverse=True)
-        return cls(time, np.cumsum(np.bincount(row, changes, len(time))))
+        level = np.cumsum(np.bincount(row, np.concatenate([amounts[real], -amounts[real]]), len(time)))
+        number = np.cumsum(np.bincount(row, np.repeat([1.0, -1.0], np.count_nonzero(real)), len(time)))
+        return cls(
+            time, np.where(number > 0, level, 0.0)
+        )  # sums of fractions leave a rest where nothing lasts
 
     @classmethod
     def steady(cls, level: float, since: float) -> Self:

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue

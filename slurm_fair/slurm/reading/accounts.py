@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.slurm.command import Commands
 
 _ROOT = "root"
+_PARENT = "parent"
 _EVERY_SECONDS = 60.0
 
 
@@ -64,6 +66,10 @@ class _Account:
     parent: int
     of_users: float = 0.0
     of_children: float = 0.0
+    has_users: bool = False
+    follows: bool = (
+        False  # Fairshare=parent: its users and accounts stand beside it, and it has no part itself
+    )
 
 
 def read_share_weights(commands: Commands, given: Mapping[str, float]) -> Weights | str:
@@ -101,11 +107,13 @@ def _tree(lines: list[str], given: Mapping[str, float]) -> list[_Account]:
         if user.strip():
             if path:
                 accounts[path[-1]].of_users += _shares(shares)
+                accounts[path[-1]].has_users = True
             continue
         plain = name.strip()
         parent = path[-1] if path else -1
+        follows = shares.split("|")[0] == _PARENT and plain not in given
         path.append(len(accounts))
-        accounts.append(_Account(depth, plain, given.get(plain, _shares(shares)), parent))
+        accounts.append(_Account(depth, plain, given.get(plain, _shares(shares)), parent, follows=follows))
     return accounts
 
 
@@ -119,14 +127,18 @@ def _shares(text: str) -> float:
 def _down(tree: list[_Account]) -> Weights:
     """An account's part is shared out among its users, whose jobs are its own, and the accounts below it."""
     for account in tree:
+        while account.parent >= 0 and tree[account.parent].follows:
+            account.parent = tree[account.parent].parent
+        if account.follows:
+            account.shares = account.of_users
         if account.parent >= 0:
             tree[account.parent].of_children += account.shares
     part: list[float] = []
     weights: dict[str, float] = {}
     for account in tree:
         part.append(_part(account, tree, part))
-        if account.name != _ROOT and (own := _own_part(account)) > 0:
-            weights[account.name] = part[-1] * own
+        if account.name != _ROOT and (account.has_users or not (account.of_children or account.follows)):
+            weights[account.name] = max(part[-1] * _own_part(account), LEAST_WEIGHT)
     return Weights(weights, float(np.mean(list(weights.values()))) if weights else 1.0)
 
 
@@ -139,7 +151,7 @@ def _part(account: _Account, tree: list[_Account], part: list[float]) -> float:
 
 
 def _own_part(account: _Account) -> float:
-    """The part of an account's shares that its own users get; none where it only groups other accounts."""
+    """The part of an account's shares that its own users get, whose own shares may be 0."""
     if not account.of_children:
         return 1.0
     return account.of_users / (account.of_users + account.of_children)

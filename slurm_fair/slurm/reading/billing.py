@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from slurm_fair.config.tree import GpuWeightSetting
+from slurm_fair.config.sections import GpuWeightSetting
 from slurm_fair.model.gpu_weight import MOST_WEIGHT, GpuWeights, named
 from slurm_fair.slurm.command import Commands
 

@@ -57,6 +57,12 @@ ODD = {
     "an end without its account": (JOB | {"kind": "finished"}, "it does not say its `had`"),
     "an account with a hole": (ACCOUNT | {"owed_quota": None}, "it does not say its `owed_quota`"),
     "an account in words": (ACCOUNT | {"had": "much"}, '`had` is "much": give a number'),
+    "an account that had less than nothing": (
+        ACCOUNT | {"had": -1.0},
+        "`had` is -1.0: give a number of 0 or more",
+    ),
+    "an account without weight": (ACCOUNT | {"weight": 0.0}, "`weight` is 0.0: give a number above 0"),
+    "a job that was owed less than nothing": (FINISHED | {"owed": -5}, "`owed` is -5: give a number of 0"),
     "a list": ([1, 2], "is no event but another JSON value"),
     "a number": (5, "is no event but another JSON value"),
     "nothing": (None, "is no event but another JSON value"),

@@ -14,15 +14,9 @@ import pytest
 
 from slurm_fair.cli.init import _make_folders
 from slurm_fair.cli.site_files import InitChoices, deadman_seconds, files, folders, hook_text, unit
-from slurm_fair.config.tree import (
-    Config,
-    LeaseSection,
-    ScopeSection,
-    SlurmSection,
-    StorageSection,
-    from_tree,
-    load_config,
-)
+from slurm_fair.config.lease import LeaseSection
+from slurm_fair.config.sections import Config, ScopeSection, SlurmSection, StorageSection
+from slurm_fair.config.tree import from_tree, load_config
 from slurm_fair.config.words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
 from tests.support.command_line import Said, call
@@ -264,6 +258,12 @@ def test_root_makes_the_folders_for_an_account_that_is_there(tmp_path: Path) -> 
     assert _make_folders(wishes(absent, "no-such-account"), "/") == [
         f"install -d -o no-such-account -m 0750 {tmp_path}/c"
     ]
+
+
+def test_a_configuration_at_a_relative_path_is_refused() -> None:
+    said = call("init", "--print", "--config-path", "fair.toml")
+    assert (said.code, said.out) == (2, "")
+    assert "--config-path fair.toml must be absolute" in said.complaint
 
 
 def test_an_account_that_is_no_name_is_refused() -> None:

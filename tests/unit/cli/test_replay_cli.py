@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.cli.replay.site import machines_of_site
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.errors import InputError
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from tests.support.command_line import call

@@ -46,6 +46,16 @@ def test_a_bar_or_a_line_end_in_a_text_is_named_with_its_line_and_the_cure(
     assert call(*arguments, "--skip-bad").code == 0
 
 
+def test_a_state_that_nobody_knows_costs_its_row(tmp_path: Path) -> None:
+    rows = [run(str(number), 0, 0, 600, ElapsedRaw="600") for number in (1, 2)]
+    file = saved(tmp_path / "s.txt", [rows[0] | {"State": "FOO"}, rows[1]])
+    arguments = [part.format(file=file) for part in REPLAY]
+    said = call(*arguments)
+    assert (said.code, said.out) == (2, "")
+    assert said.complaint.startswith(f"slurm-fair: {file}:2: State: 'FOO' is no known status")
+    assert call(*arguments, "--skip-bad").code == 0
+
+
 @pytest.mark.parametrize("command", [REPLAY, CONVERT], ids=["replay", "convert"])
 def test_a_row_of_columns_that_hold_no_texts_has_the_usual_cure(
     command: tuple[str, ...], tmp_path: Path

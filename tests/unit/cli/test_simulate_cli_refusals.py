@@ -32,7 +32,7 @@ from tests.support.simulations import made, simulated
         (["--set", "fair.a=1", "--set", "fair.a=2"], "'a' is set twice"),
         (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
         (["--gpus-per-node", "99999999999999999999"], "both must be above 0 and at most 200000"),
-        (["--gpu-weights", "gpu=-1"], "gpu must count a number from 0 to 1e+06, not -1.0"),
+        (["--gpu-weights", "gpu=-1"], "gpu must count 0, or from 0.001 to 1e+06, not -1.0"),
         (["--gpu-weights", "gpu=nan"], "not nan"),
         (["--gpu-weights", "gpu"], "'gpu' is no weight: write such as a100=1,v100=0.5"),
         (["--gpu-weights", "gpu=much"], "'gpu=much' is no weight"),

@@ -102,9 +102,14 @@ def test_the_daemons_pace_with_an_interval_looks_at_that_interval(tmp_path: Path
     [
         (("--look-cost", "1"), "add --pace daemon"),
         (("--pace", "daemon", "--rounds", "gavel"), "leave --pace out"),
+        (("--pace", "daemon", "--look-cost", "1e9"), "--look-cost 1e+09 must not exceed the lease of 900 s"),
+        (("--align", "aligned", "--renewal", "5"), "--renewal is of leases that roll"),
+        (("--align", "aligned", "--reserve-after", "5"), "--reserve-after is of leases that roll"),
+        (("--half-life", "1e-320"), "shorter than a millisecond"),
+        (("--gpu-weights", "gpu=1e-12"), "gpu must count 0, or from 0.001 to 1e+06"),
     ],
 )
-def test_options_of_the_pace_that_say_nothing_are_refused(
+def test_options_that_change_nothing_or_are_too_much_are_refused(
     tmp_path: Path, options: tuple[str, ...], words: str
 ) -> None:
     trace = written(tmp_path, "a,x,0,1,100")

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.config.tree import Config, from_tree, load_config
+from slurm_fair.config.sections import Config
+from slurm_fair.config.tree import from_tree, load_config
 from slurm_fair.config.words import commented_file, keys
 from slurm_fair.errors import ConfigError
 from tests.support.command_line import call
@@ -116,6 +117,17 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ("[lease]\nrenewal = 0", ["lease.renewal must be 0.001 s at least"]),
         ("[lease]\nrenewal = nan", ["lease.renewal must be 0.001 s at least"]),
         ("[lease]\nrenewal = 'never'", ['lease.renewal must be seconds, or "auto" or "term", not']),
+        ("[lease]\nalign = 'aligned'\nrenewal = -5", ["lease.renewal must be 0.001 s at least"]),
+        (
+            "[lease]\ninterval_min = 11",
+            ["lease.interval_min (11 s) must not exceed 10 s, in which there is a look"],
+        ),
+        ("[tenants]\nhalf_life = 1e-320", ["tenants.half_life must be 0, or 0.001 s at least"]),
+        ('[tenants]\nweights = { "" = 3 }', ["tenants.weights must name accounts"]),
+        (
+            "[tenants]\ngpu_weights = { a100 = 1e-12 }",
+            ["a100 must count 0, or from 0.001 to 1e+06, not 1e-12"],
+        ),
         ("[lease]\nterm = 5\ninterval = 10", ["lease.interval (10 s) must not exceed lease.term (5 s)"]),
         ("[scope]\npartitions = 'gpu'", ["scope.partitions must be a list of names"]),
         ("[tenants]\nweights = { vision = 0 }", ["tenants.weights.vision must be a weight above 0"]),
@@ -131,9 +143,9 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ),
         (
             "[tenants]\ngpu_weights = { a100 = -1 }",
-            ["tenants.gpu_weights: a100 must count a number from 0", "-1"],
+            ["tenants.gpu_weights: a100 must count 0, or from 0.001", "-1"],
         ),
-        ("[tenants]\ngpu_weights = { a100 = nan }", ["tenants.gpu_weights: a100 must count a number", "nan"]),
+        ("[tenants]\ngpu_weights = { a100 = nan }", ["tenants.gpu_weights: a100 must count 0, or from", "nan"]),
         ("[tenants]\ngpu_weights = { 'a 100' = 1 }", ["tenants.gpu_weights: 'a 100' is no GPU type"]),
         ("[throughput]\nlinks = 2", ["throughput.links must be a table such as { a100 = { link = 6e10"]),
         ("[throughput]\nlinks = { a100 = 2 }", ["throughput.links: a100 must be a table"]),

@@ -13,7 +13,7 @@ import pytest
 
 from slurm_fair.board.board import draw
 from slurm_fair.cli.replay_tick import replayed, same_plan
-from slurm_fair.config.tree import PolicySection
+from slurm_fair.config.sections import PolicySection
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import TickRecord
 from slurm_fair.slurm.reading.messages import job_directory

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from slurm_fair.cli.site_files import hook_text as written_hook
-from slurm_fair.config.tree import Config, LeaseSection, ScopeSection, SlurmSection
+from slurm_fair.config.lease import LeaseSection
+from slurm_fair.config.sections import Config, ScopeSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, hook, published
 from tests.support.site_facts import ERROR, OK, WARNING, facts
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.config.tree import Config, LeaseSection
+from slurm_fair.config.lease import LeaseSection
+from slurm_fair.config.sections import Config
 from slurm_fair.doctor import Level, scheduler
 from tests.support.site_facts import ERROR, OK, WARNING, facts, worst
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config.tree import Config
+from slurm_fair.config.sections import Config
 from slurm_fair.doctor import storage
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.host.state_folder import Heartbeat, Places, beat

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_fair.config.tree import Config, LeaseSection, SlurmSection, TenantsSection
+from slurm_fair.config.lease import LeaseSection
+from slurm_fair.config.sections import Config, SlurmSection, TenantsSection
 from slurm_fair.doctor import Finding, Level, terms
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from tests.support.builders import snapshot
@@ -64,13 +65,26 @@ def test_of_many_tenants_the_greatest_are_told() -> None:
         (LeaseSection(renewal=5), OK, "renewed for 5 s, looked at when something changes"),
         (LeaseSection(grace=900), WARNING, "not shorter than the term"),
         (LeaseSection(term=100, interval=5, grace=10), WARNING, "shorter than Slurm's requeue delay"),
-        (LeaseSection(min_runtime=2000, align="aligned"), WARNING, "min_runtime"),
+        (
+            LeaseSection(min_runtime=2000, align="aligned"),
+            WARNING,
+            "at the first end of a term after min_runtime",
+        ),
+        (LeaseSection(min_runtime=2000), WARNING, "a lease ends after min_runtime"),
     ],
 )
 def test_lengths_that_do_not_go_together(lease: LeaseSection, level: Level, words: str) -> None:
     found = list(terms.lengths(facts(config=Config(lease=lease))))
     assert worst(found) is level
     assert any(words in f.what for f in found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "warned"), [(0.0, False), (7.0, True), (900.0, False), (604_800.0, False)]
+)
+def test_a_half_life_that_seems_to_be_in_days_is_said(seconds: float, warned: bool) -> None:
+    config = Config(tenants=TenantsSection(half_life=seconds))
+    assert bool(list(terms.half_life(facts(config=config)))) == warned
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_outcomes_tell_what_was_charged_and_what_was_held() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"a100": -1}, "a100 must count a number from 0 to 1e+06, not -1"),
+        ({"a100": -1}, "a100 must count 0, or from 0.001 to 1e+06, not -1"),
         ({"a100": float("nan")}, "not nan"),
         ({"a100": float("inf")}, "not inf"),
         ({"a100": True}, "not True"),

@@ -34,6 +34,16 @@ def test_steps_add_up_what_is_there_and_forget_what_has_no_length() -> None:
     assert steps.at(floats(-1, 0, 9, 10, 29, 30)).tolist() == [0, 2, 2, 5, 3, 0]
 
 
+@given(spans=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.sampled_from((0.1, 0.3, 0.7, 1.1)))))
+def test_nothing_is_left_where_no_amount_lasts(spans: list[tuple[int, int, float]]) -> None:
+    since, lasts, amounts = (
+        np.array(column, dtype=np.float64) for column in zip(*[(0, 1, 0.1), *spans], strict=True)
+    )
+    steps = Steps.of(since, since + lasts, amounts)
+    there = (since[:, None] <= steps.time) & (steps.time < (since + lasts)[:, None])
+    assert (steps.level == 0.0).tolist() == (~there.any(axis=0)).tolist()
+
+
 def test_an_integral_is_exact_between_any_two_instants() -> None:
     steps = Steps.of(floats(0, 10), floats(20, 30), np.array([2, 3]))
     assert steps.integral(floats(-5, 5, 15, 40), floats(5, 15, 100, 50)).tolist() == [10, 35, 55, 0]

@@ -38,7 +38,6 @@ NESTED = [
     [
         (["root||", " a||30", " b||10"], {"a": 0.75, "b": 0.25}),
         (["root||", " a||0", " b||0"], {"a": 1.0, "b": 1.0}),
-        (["root||", " a||parent", " b||1"], {"a": 0.5, "b": 0.5}),
         (["root||", " root|root|1"], {}),
         ([], {}),
     ],
@@ -59,6 +58,39 @@ def test_an_account_with_users_and_accounts_below_it_counts_once() -> None:
 def test_an_account_that_only_groups_others_is_no_tenant() -> None:
     lines = ["root||", " dept||3", "  x||1", "   x|u|1", "  y||2", " other||1"]
     assert weights_from(lines, {}).by_account == pytest.approx({"x": 0.25, "y": 0.5, "other": 0.25})
+
+
+FOLLOWS = ["root||", " a||1", "  a|ann|1", " p||parent", "  p|bob|5", "  p|cat|3", " b||2", "  b|dan|1"]
+FOLLOWS_DEEP = [
+    "root||",
+    " a||1",
+    "  a|ann|1",
+    " p||parent",
+    "  q||parent",
+    "   q|bob|2",
+    "   r||5",
+    "    r|eve|1",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "given", "weights"),
+    [
+        (FOLLOWS, {}, {"a": 1 / 11, "p": 8 / 11, "b": 2 / 11}),
+        (FOLLOWS, {"p": 1.0}, {"a": 1 / 4, "p": 1 / 4, "b": 2 / 4}),
+        (FOLLOWS_DEEP, {}, {"a": 1 / 8, "q": 2 / 8, "r": 5 / 8}),
+    ],
+)
+def test_users_and_accounts_below_one_that_follows_its_parent_stand_beside_it(
+    lines: list[str], given: dict[str, float], weights: dict[str, float]
+) -> None:
+    assert weights_from(lines, given).by_account == pytest.approx(weights)
+
+
+def test_an_account_whose_users_have_no_shares_has_next_to_nothing() -> None:
+    lines = ["root||", " a||1", "  a|ann|0", "  c||1", "   c|bob|1", " b||1", "  b|dan|1"]
+    weights = weights_from(lines, {}).by_account
+    assert weights == pytest.approx({"a": 1e-12, "c": 0.5, "b": 0.5})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config.tree import TenantsSection
+from slurm_fair.config.sections import TenantsSection
 from slurm_fair.model import Blind, Snapshot
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.reading.billing import Billing, BillingReader, billing_of, gpu_weights_in

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, labels
 from slurm_fair.slurm.history import FIELDS, SlurmHistory, runs_from

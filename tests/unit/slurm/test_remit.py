@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config.tree import ScopeSection
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.ownership.remit import Remit

@@ -37,6 +37,15 @@ def test_columns_come_in_any_order_and_rows_in_order_of_submission() -> None:
     assert trace.gpu_seconds.tolist() == [30.125, 1200.0]
 
 
+def test_a_column_whose_name_is_nearly_that_of_another_is_told_of(tmp_path: Path) -> None:
+    header = f"{HEADER},weigth,gputype,note,user"
+    reading = read_trace(written(tmp_path, "a,x,0,1,60,2,k80,fine,ann", header=header))
+    assert reading.odd_columns == (
+        "column 'weigth' is kept as text: did you mean 'weight'?",
+        "column 'gputype' is kept as text: did you mean 'gpu_type'?",
+    )
+
+
 def test_every_column_has_its_type_and_its_value_where_it_is_empty() -> None:
     trace = read_trace(DATA / "trace.csv").trace
     assert trace.status.tolist() == [End.CANCELLED, End.COMPLETED]
