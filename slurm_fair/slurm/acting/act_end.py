@@ -21,7 +21,7 @@ class ActEnd(NamedTuple):
 
     result: Result
     detail: str = ""
-    later: bool = False  # a refusal that may pass: nothing was tried, or Slurm asked to wait, or took us for nobody
+    later: bool = False  # it may pass: nothing was tried, or Slurm asked to wait, or took us for nobody
     untried: Untried | None = None
 
 

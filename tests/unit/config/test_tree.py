@@ -145,7 +145,10 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
             "[tenants]\ngpu_weights = { a100 = -1 }",
             ["tenants.gpu_weights: a100 must count 0, or from 0.001", "-1"],
         ),
-        ("[tenants]\ngpu_weights = { a100 = nan }", ["tenants.gpu_weights: a100 must count 0, or from", "nan"]),
+        (
+            "[tenants]\ngpu_weights = { a100 = nan }",
+            ["tenants.gpu_weights: a100 must count 0, or from", "nan"],
+        ),
         ("[tenants]\ngpu_weights = { 'a 100' = 1 }", ["tenants.gpu_weights: 'a 100' is no GPU type"]),
         ("[throughput]\nlinks = 2", ["throughput.links must be a table such as { a100 = { link = 6e10"]),
         ("[throughput]\nlinks = { a100 = 2 }", ["throughput.links: a100 must be a table"]),
