@@ -42,11 +42,6 @@ def is_starting(row: Row) -> bool:
     return is_waiting(row) and has_lease(row, LeasePhase.GRANTED)
 
 
-def is_blocked(row: Row, by: Blocked) -> bool:
-    """True for a job that this keeps from starting."""
-    return bool(row["blocked"] == word(by))
-
-
 def may_be_planned(row: Row) -> bool:
     """True where nothing blocks the job, or only jobs that cannot be asked to give way."""
     return row["blocked"] in ("", word(Blocked.KEPT))

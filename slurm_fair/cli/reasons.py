@@ -14,7 +14,6 @@ from slurm_fair.board.row import (
     Row,
     has_lease,
     has_verdict,
-    is_blocked,
     is_in,
     is_starting,
     is_waiting,
@@ -23,7 +22,7 @@ from slurm_fair.board.row import (
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked, JobState, LeasePhase, Verdict
 from slurm_fair.model.counted import counted
-from slurm_fair.policy.draft import OTHERS_FIRST
+from slurm_fair.policy.draft import BLOCKED_REASONS, OTHERS_FIRST
 from slurm_fair.policy.orders.ordered import LEFT_BY_THOSE_AHEAD
 from slurm_fair.reconcile.free import GPUS
 
@@ -249,8 +248,8 @@ def _waits(job: Row) -> bool:
 
 
 def _is_limited(job: Row) -> bool:
-    """True if it waits for its array's own limit."""
-    return is_blocked(job, Blocked.ARRAY_LIMIT)
+    """True if it waits for its array's own limit, whether Slurm says so or the plan."""
+    return bool(job["why"] == BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
 
 
 def _array(job: Row) -> str:

@@ -18,8 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from slurm_fair.model.reported import PHASES
-
 FOLDER = ".slurm-fair"  # in the working folder of a job
 ACK, REPORT = "ack", "report"  # what a message says that it is; its file is called so too
 # All that is read of each; other keys are left where they are.
@@ -30,6 +28,7 @@ KEYS = {
         "mode", "model", "pattern", "phases",
     ),
 }  # fmt: skip
+PHASES = ("data", "forward", "backward", "update", "sync")  # those of `model.reported`
 MOST_CHARACTERS = 64  # of a text in a message
 _MOST_BYTES = 64 * 1024
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
