@@ -18,7 +18,7 @@ from slurm_fair.ledger.charging.timeline import totals
 from slurm_fair.model import EventKind, Standing, TickRecord
 from slurm_fair.ports import Want
 from slurm_fair.sim import Costs, Scenario, Simulation, SimulationResult, rules_for, simulate
-from slurm_fair.sim.loop.drive import Looks
+from slurm_fair.sim.loop.drive import LookAfter
 from slurm_fair.sim.loop.ledger_batches import plain_ledger
 from slurm_fair.sim.loop.paces import DaemonsLooks, RecordedLooks
 from slurm_fair.sim.port.clock import epoch_for
@@ -46,7 +46,7 @@ def simulated(
     jobs: Sequence[PlannedJob],
     costs: Costs,
     dice: np.random.Generator,
-    looks: Looks | None = None,
+    looks: LookAfter | None = None,
     takes: Takes | None = None,
 ) -> Numbers:
     """One simulation, shaken as `slurm-fair simulate --repeat` shakes its own."""
@@ -68,7 +68,7 @@ def plain_costs(found: Measured) -> Costs:
     return Costs(checkpoint=found.requeue + found.returning, start=found.opening + found.starting)
 
 
-def as_the_daemon(way: Way, found: Measured) -> Looks:
+def as_the_daemon(way: Way, found: Measured) -> LookAfter:
     """Looks as the daemon has them."""
     return DaemonsLooks(rules_of(way).terms, found.look, found.tick, found.acting, found.act)
 

@@ -152,7 +152,7 @@ class _Watch:
         except Exception as problem:
             self._trouble.stands(self._clock.now(), str(problem))
             return 0
-        self._trouble.over(self._clock.now(), "jobs can be freed again")
+        self._trouble.ended(self._clock.now(), "jobs can be freed again")
         with suppress(OSError):
             os.utime(self._places.freeing, (self._clock.now(), self._clock.now()))
         if done.freed:

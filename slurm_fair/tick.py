@@ -37,13 +37,13 @@ from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
+from slurm_fair.policy.error_place import beginning, where
 from slurm_fair.policy.fading import with_faded, with_fading
 from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_share
 from slurm_fair.policy.profiling import Profiling, ended_with_turns, with_their_turns, with_turns
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.policy.turns import with_turns_of
-from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Planner, Want
 from slurm_fair.reconcile import (
     Limits,

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from slurm_fair.cli.table import TextColumn, print_table
-from slurm_fair.demo import comparison, live, scenario, stage, verdict, virtual
+from slurm_fair.demo import comparison, live, proofs, scenario, stage, virtual
 from slurm_fair.demo.measure import hungry_in_all, measure
 from slurm_fair.demo.scenario import Scheduler
 from slurm_fair.errors import InputError, LabError, SlurmFairError
@@ -162,7 +162,7 @@ def _heeding_signals(what: str) -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _say_what_failed(failed: Sequence[verdict.Check], played: stage.Played) -> None:
+def _say_what_failed(failed: Sequence[proofs.Check], played: stage.Played) -> None:
     for check in failed:
         click.echo(f"slurm-fair: it does not hold that {check.title}: {check.found}", err=True)
     for complaint in played.fair.complaints[-_COMPLAINTS_SHOWN:]:
@@ -200,16 +200,16 @@ def _fair_share_here(plot: scenario.DemoScenario, made_up: bool) -> str:
     )
 
 
-def _tell(plot: scenario.DemoScenario, played: stage.Played, full: bool) -> Sequence[verdict.Check]:
+def _tell(plot: scenario.DemoScenario, played: stage.Played, full: bool) -> Sequence[proofs.Check]:
     """Comparison and proof, with --full the reports too; the checks that failed."""
     if full:
         _reports(played)
     _comparison(plot, played, full)
-    click.echo(f"The daemon made {verdict.ticks(played.fair.tick_seconds)}.")
+    click.echo(f"The daemon made {proofs.ticks(played.fair.tick_seconds)}.")
     own_time = measure(played.fair.runs, plot.weights, plot.total_gpus)
-    checks = list(verdict.prove(plot, played.fair, own_time))
+    checks = list(proofs.prove(plot, played.fair, own_time))
     for scheduler, facts in played.plain.items():
-        checks += verdict.prove_plain(plot, scheduler, facts)
+        checks += proofs.prove_plain(plot, scheduler, facts)
     failed = [check for check in checks if not check.holds]
     if not full:
         click.echo(f"{len(checks) - len(failed)} of {len(checks)} proofs hold (--full lists them).")
@@ -241,7 +241,7 @@ def _comparison(plot: scenario.DemoScenario, played: stage.Played, full: bool) -
     click.echo(f"\nEach tenant's part of the GPU time while every tenant wanted more than its share{when}")
     for line in comparison.bars_of(plot, acts):
         click.echo(line)
-    click.echo(f"\nThe same jobs, from {played.fair.books}")
+    click.echo(f"\nThe same jobs, from {played.fair.runs_from}")
     columns = [TextColumn("", "what"), *(TextColumn(each.value, each.value) for each in acts)]
     print_table(columns, comparison.figures(plot, acts, full))
     for sentence in comparison.gains_and_costs(plot, acts):

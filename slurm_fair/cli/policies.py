@@ -16,9 +16,9 @@ from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy.decided import Order
+from slurm_fair.policy.error_place import beginning
 from slurm_fair.policy.registry import entry_of, kind_of, load, names, settings_of
 from slurm_fair.policy.settings import allowed
-from slurm_fair.policy.where import beginning
 
 _WIDTH = 100
 _LIST = (

@@ -34,7 +34,7 @@ class Trouble:
             log.log(level, "%s%s: %s", self.what, lasts, why)
             self._said, self._why = now, why
 
-    def over(self, now: float, word: str) -> None:
+    def ended(self, now: float, word: str) -> None:
         """Log once that the trouble is over."""
         if self.since:
             log.warning("%s after %.0f s", word, now - self.since)

@@ -239,7 +239,7 @@ class Daemon:
         now, self.blind = self.clock.now(), blind
         if not blind:
             self.seen, self.no_room = now, False
-            self._blindness.over(now, "sees again")
+            self._blindness.ended(now, "sees again")
             return
         self._blindness.stands(now, blind, level)
         limit = heartbeat_limit(self.config)
@@ -308,7 +308,7 @@ class Daemon:
         except Exception:
             log.exception("%s failed in a way that is a bug", what)
         else:
-            trouble.over(now, f"{what} works again")
+            trouble.ended(now, f"{what} works again")
 
     def next_look(self, began: float) -> float:
         """The instant of the next look after a tick that began at `began`."""

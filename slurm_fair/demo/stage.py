@@ -63,7 +63,7 @@ class ActFacts:
     tick_seconds: tuple[float, ...] = ()
     daemon_code: int = 0
     complaints: tuple[str, ...] = ()
-    books: str = "sacct"  # who tells of the runs
+    runs_from: str = "sacct"  # who tells of the runs
 
 
 class JournalFacts(TypedDict):

@@ -102,7 +102,7 @@ class VirtualAct:
             yield from self._play(None)
         else:
             yield from self._play_with_a_daemon()
-        facts = ActFacts(self._runs(), self._ids, self.folder / "jobs", self._left(), books=BOOKS)
+        facts = ActFacts(self._runs(), self._ids, self.folder / "jobs", self._left(), runs_from=BOOKS)
         if self.scheduler.ours:
             complaints = complaints_in(self.folder / "daemon.log")
             facts = replace(

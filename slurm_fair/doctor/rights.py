@@ -21,7 +21,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     if not facts.reachable:
         return
     yield verbs(facts)
-    yield from sight(facts)
+    yield from sees_jobs_of_others(facts)
     yield from answers_heard(facts)
 
 
@@ -42,7 +42,7 @@ def verbs(facts: Facts) -> Finding:
     )
 
 
-def sight(facts: Facts) -> Iterator[Finding]:
+def sees_jobs_of_others(facts: Facts) -> Iterator[Finding]:
     """Check whether it sees others' jobs."""
     private = facts.value("PrivateData").replace(",", " ").split()
     if "jobs" not in private:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Untried, Verb
-from slurm_fair.policy.quiet import again
+from slurm_fair.policy.rests import again
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _LEAST_SECONDS = 0.05

@@ -21,9 +21,9 @@ from slurm_fair.model import Plan
 from slurm_fair.planner.frames import HEAD, framed, unframed
 from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, plan_data
 from slurm_fair.policy.check import planned
+from slurm_fair.policy.error_place import where
 from slurm_fair.policy.protocol import Policy, QuickPolicy
 from slurm_fair.policy.view import View
-from slurm_fair.policy.where import where
 
 _NICE = 5
 _PR_SET_PDEATHSIG = 1

@@ -18,8 +18,8 @@ from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, plan
 from slurm_fair.planner.process import PROGRAM, Garbage, PlanningProcess, ProcessGone
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections
+from slurm_fair.policy.error_place import beginning
 from slurm_fair.policy.late import as_a_stand_in, carried_over
-from slurm_fair.policy.where import beginning
 
 _START_SECONDS = 60.0  # in which a policy is loaded, on a busy machine too
 _REST_SECONDS = 30.0  # after a start that failed

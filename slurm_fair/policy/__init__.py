@@ -29,9 +29,9 @@ from slurm_fair.policy.packing.placement import Placer, consolidated, placer, re
 from slurm_fair.policy.packing.room import Loss, Room
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
-from slurm_fair.policy.quiet import only_renews, with_again
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.remaining import attained
+from slurm_fair.policy.rests import only_renews, with_again
 from slurm_fair.policy.settings import YEARS, OneOf, PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.speed import ShapeSpeeds, sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View

@@ -11,7 +11,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.policy.packing.gang import Sites
-from slurm_fair.policy.situations import CASES, OVER
+from slurm_fair.policy.situations import OVER, SITUATIONS
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
@@ -68,7 +68,7 @@ def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Ver
 
 
 # The default of every case there is, so that a draft of a hundred thousand jobs begins with one look-up.
-_DEFAULTS = [_default_verdict(*case) for case in CASES]
+_DEFAULTS = [_default_verdict(*case) for case in SITUATIONS]
 _TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _DEFAULTS))}
 _VERDICT = np.array([verdict for verdict, _ in _DEFAULTS], dtype=np.int8)
 _REASON = np.array([_TEXTS[text] for _, text in _DEFAULTS], dtype=np.int64)
@@ -85,7 +85,7 @@ class Draft:
 
     def __init__(self, view: View) -> None:
         """Give every job its default verdict, which is final for jobs that no policy decides."""
-        self._case, self._verdict = view.case, _VERDICT.take(view.case)
+        self._case, self._verdict = view.situation, _VERDICT.take(view.situation)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
 
     def say(self, rows: Rows, verdict: Verdict, reason: str) -> None:

@@ -8,9 +8,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError, PolicyError
+from slurm_fair.policy.error_place import beginning, where, where_loading
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.settings import allowed, check_settings, refusal
-from slurm_fair.policy.where import beginning, where, where_loading
 from slurm_fair.suggest import did_you_mean
 
 GROUP = "slurm_fair.policies"

@@ -19,17 +19,17 @@ NO_LEASE = -1
 OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jobs without one
 
 # Those of jobs without a lease come last: as their phase is -1, so do their numbers count from the end.
-CASES = tuple(product((*range(OVER + 1), NO_LEASE), JobState, Blocked))
+SITUATIONS = tuple(product((*range(OVER + 1), NO_LEASE), JobState, Blocked))
 _STATES, _BLOCKS = len(JobState), len(Blocked)
-_SHORT = np.min_scalar_type(-len(CASES))  # as short as they all fit
+_SHORT = np.min_scalar_type(-len(SITUATIONS))  # as short as they all fit
 _ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))
 _ONE_PHASE = np.array(_STATES * _BLOCKS, dtype=_SHORT)
-_MAY_START = CASES.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED))
-MAY_START = np.array(_MAY_START - len(CASES), dtype=_SHORT)
+_MAY_START = SITUATIONS.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED))
+MAY_START = np.array(_MAY_START - len(SITUATIONS), dtype=_SHORT)
 
 
-def cases(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Shorts:
-    """Place in `CASES` of each job; the leases of the rows `over` are over."""
+def situations(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Shorts:
+    """Place in `SITUATIONS` of each job; the leases of the rows `over` are over."""
     # Before NumPy 2 a product with a single number is no wider than the column: the column is made wide first.
     case: Shorts = lease_phase.astype(_SHORT) * _ONE_PHASE + (state * _ONE_STATE + blocked)
     if over.size:

@@ -12,13 +12,13 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, ranks
 from slurm_fair.model.ids import label
 from slurm_fair.policy.check import objections, planned
+from slurm_fair.policy.error_place import beginning, where
 from slurm_fair.policy.orders.walk import ListedTwice
 from slurm_fair.policy.protocol import Policy
-from slurm_fair.policy.quiet import rests
 from slurm_fair.policy.registry import gist
+from slurm_fair.policy.rests import rests
 from slurm_fair.policy.trial_views import Kept, only, parts_of, turned, with_strangers, without_nodes
 from slurm_fair.policy.view import View
-from slurm_fair.policy.where import beginning, where
 
 RULES: Mapping[str, str] = {
     "plan": "it makes a plan of every view, and the controller can carry it out",

@@ -39,7 +39,7 @@ from slurm_fair.model.columns import (
 from slurm_fair.model.once import once
 from slurm_fair.model.sizes import Resource, shares
 from slurm_fair.policy.ahead import LeaseEnds
-from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
+from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, situations
 
 Number = TypeVar("Number", Ints, Codes)
 
@@ -210,14 +210,14 @@ class View:
     @once
     def waiting_rows(self) -> Ints:
         """Rows of the jobs that could be granted a lease now: mostly they are few."""
-        rows: Ints = (self.case == MAY_START).nonzero()[0]
+        rows: Ints = (self.situation == MAY_START).nonzero()[0]
         return rows
 
     @once
-    def case(self) -> Shorts:
+    def situation(self) -> Shorts:
         """Each job's lease phase, state and block in one number."""
         jobs = self.snapshot.jobs
-        return cases(self.lease_phase, jobs.state, jobs.blocked, self.over)
+        return situations(self.lease_phase, jobs.state, jobs.blocked, self.over)
 
     @once
     def claims(self) -> Bools:

@@ -12,7 +12,7 @@ from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
-from slurm_fair.sim.loop.drive import Looks, Simulation
+from slurm_fair.sim.loop.drive import LookAfter, Simulation
 from slurm_fair.sim.loop.log import Listener, Log
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import SimulationResult, result_of
@@ -125,7 +125,7 @@ def simulate(
     watch: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
-    looks: Looks | None = None,
+    looks: LookAfter | None = None,
 ) -> SimulationResult:
     """The result; `watch` is called after every look, `listen` hears of every tick what it wants.
 

@@ -179,7 +179,7 @@ class SlurmCluster:
         self._actuator.claims.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
         free = self._stray_retries.without(found, self._now())[:_STRAYS_NAMED]
-        self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
+        self.marks.drop(self._absences.spent(self.marks.all(), rows, self._queue))
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
 

@@ -26,16 +26,16 @@ class Payers(NamedTuple):
     """
 
     tenant: Ints  # [job] whose quota its GPUs fill, -1 = nobody's
-    over: Floats  # [job] GPUs beyond the quota that it crosses
+    beyond: Floats  # [job] GPUs beyond the quota that it crosses
     quotas: Quotas
 
     def take(self, jobs: Ints | Bools) -> Payers:
         """Some of the jobs."""
-        return Payers(self.tenant[jobs], self.over[jobs], self.quotas)
+        return Payers(self.tenant[jobs], self.beyond[jobs], self.quotas)
 
     def room(self) -> Floats:
         """[tenant]: GPUs that may have the price, where all of these jobs get some."""
-        return self.quotas.gpus + self._sums(self.over)
+        return self.quotas.gpus + self._sums(self.beyond)
 
     def filled(self, gpus: Ints) -> Floats:
         """[tenant]: GPUs that have the price, where these jobs have so many."""
@@ -136,12 +136,12 @@ def _model(problem: LotsProblem, unit: float) -> Problem:
     if problem.payers is not None:
         quotas, size = problem.payers.quotas, problem.size
         of_lots = problem.payers.take(problem.job)
-        payer, over, _ = of_lots
+        payer, beyond, _ = of_lots
         tenants, fills = len(quotas.gpus), (payer >= 0).nonzero()[0]
-        each, crosses = np.arange(tenants), fills[over[fills] > 0]
+        each, crosses = np.arange(tenants), fills[beyond[fills] > 0]
         first = problem.jobs + len(used)  # y - GPUs of its lots <= 0, then y - what its lots bring <= quota
         blocks.append((first + payer[fills], fills, -size[fills].astype(np.float64)))
-        blocks.append((first + tenants + payer[crosses], crosses, -over[crosses]))
+        blocks.append((first + tenants + payer[crosses], crosses, -beyond[crosses]))
         for row in (first, first + tenants):
             blocks.append((row + each, count + each, np.ones(tenants)))
         most_row += [np.zeros(tenants), quotas.gpus]

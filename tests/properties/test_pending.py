@@ -16,7 +16,7 @@ from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain_ledger
-from slurm_fair.sim.loop.looks import shown_by
+from slurm_fair.sim.loop.pending_looks import shown_by
 from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
 from tests.support.same_ledgers import same_events, same_ledgers, same_outcomes
 

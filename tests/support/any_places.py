@@ -34,7 +34,7 @@ def places(
         job=_ints(job),
         on=_ints(on),
         gpus=_ints(gpus),
-        spread=np.array(spread, dtype=bool),
+        several=np.array(spread, dtype=bool),
         value=np.array(value, dtype=np.float64),
         jobs=1 + max(job, default=-1) if jobs is None else jobs,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import ranks, take_or
 from slurm_fair.policy import Draft, View, contenders, oldest_first, ordered, registry
-from slurm_fair.policy.quiet import only_renews
+from slurm_fair.policy.rests import only_renews
 
 _DICE = [np.random.default_rng(1)]  # the same throws in every test
 

@@ -136,7 +136,7 @@ class PeriodChoice:
         own = np.concatenate((worth.own[able] * a_gpu[rows], np.zeros(len(rows))))
         more = np.maximum(most[rows] - gpus, 0.0)
         twice = payers.take(np.tile(np.arange(len(rows)), 2))
-        twice = twice._replace(over=np.concatenate((payers.over, np.zeros(len(rows)))))
+        twice = twice._replace(beyond=np.concatenate((payers.beyond, np.zeros(len(rows)))))
         return Slices(np.concatenate((gpus, more)), own, twice)
 
     def _given(self, plan: Plan, stock: Stock) -> _Given:

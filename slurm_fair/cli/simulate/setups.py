@@ -7,13 +7,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from slurm_fair.cli.simulate.looks import Looks
+from slurm_fair.cli.simulate.look_distances import LookDistances
 from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.loop.drive import Looks as LookAfter
+from slurm_fair.sim.loop.drive import LookAfter
 from slurm_fair.sim.loop.paces import DaemonsLooks
 from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_renewal, with_reserve_after
 from slurm_fair.tick import Rules
@@ -75,7 +75,7 @@ def setups_of(
 ) -> list[PolicySetup]:
     """One setup for each policy; none is returned where one of them cannot be."""
     leases.refuse_idle()
-    given, looks = given_settings(run.settings, policies), Looks.given(leases.interval)
+    given, looks = given_settings(run.settings, policies), LookDistances.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
     seconds = leases.look_seconds(gavel_rounds=gavel_rounds)

@@ -249,4 +249,4 @@ class FreeGpus:
             return slurm_fill(nodes.tolist(), free[nodes].tolist(), gang.gpus)
         if gang.whole:
             nodes = nodes[: int(np.searchsorted(np.cumsum(size[nodes]), gang.gpus)) + 1]
-        return gang.over(nodes[: len(nodes) if gang.whole else gang.nodes].tolist(), size)
+        return gang.laid_over(nodes[: len(nodes) if gang.whole else gang.nodes].tolist(), size)

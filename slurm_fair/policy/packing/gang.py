@@ -55,7 +55,7 @@ class Gang(NamedTuple):
             return slurm_fill(nodes, map(free, nodes), self.gpus)
         return sites
 
-    def over(self, nodes: list[int], sizes: Ints) -> Sites:
+    def laid_over(self, nodes: list[int], sizes: Ints) -> Sites:
         """The gang laid over these nodes: evenly, but whole nodes are filled one after the other."""
         if len(nodes) == 1:
             return [(nodes[0], self.gpus)]

@@ -44,7 +44,7 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
         return _searched(room, gang)
     if _apart(room.pools, nodes):
         return _searched(room, gang)
-    return _allowed(gang, gang.over(sorted(nodes), room.pools.size))
+    return _allowed(gang, gang.laid_over(sorted(nodes), room.pools.size))
 
 
 def _apart(pools: Pools, nodes: list[int]) -> bool:
@@ -98,7 +98,7 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
         chosen = _needed(chosen[:enough], room.gpus[chosen[:enough]], gang.gpus)
     if _apart(room.pools, chosen.tolist()):
         chosen = _together(room, gang, nodes[np.argsort(costs, kind="stable")], chosen)
-    return _allowed(gang, gang.over(np.sort(chosen).tolist(), room.pools.size))
+    return _allowed(gang, gang.laid_over(np.sort(chosen).tolist(), room.pools.size))
 
 
 def _together(room: Room, gang: Gang, nodes: Ints, chosen: Ints) -> Ints:

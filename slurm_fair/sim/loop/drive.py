@@ -18,11 +18,11 @@ from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
 from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.policy.profiling import Profiling
-from slurm_fair.policy.quiet import again, rests
+from slurm_fair.policy.rests import again, rests
 from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
-from slurm_fair.sim.loop.settled import Settled
+from slurm_fair.sim.loop.settling_journal import SettlingJournal
 from slurm_fair.sim.loop.weighed import PlansWeighed
 from slurm_fair.sim.port.at_once import RequeuesAtOnce
 from slurm_fair.sim.port.clock import VirtualClock, epoch_for
@@ -33,7 +33,7 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 
 # When to look after a look at an instant, by the standing and the number of acts that it left behind, and by the
 # instant at which something happens next in the cluster.
-Looks = Callable[[Standing, int, float, float], float]
+LookAfter = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -48,7 +48,7 @@ class Simulation:
     watch: Callable[[Simulation], None] = lambda simulation: None
     manners: Manners | None = None
     batches: LedgerBatches | None = None  # that fold the ledger; without them it is folded at every look
-    looks: Looks | None = None  # in the place of looks when something could change, at the next interval
+    looks: LookAfter | None = None  # in the place of looks when something could change, at the next interval
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -58,7 +58,7 @@ class Simulation:
     _at_rest: int = 0
     _looked: float = -math.inf  # the instant of the last look
     _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
-    _settled: Settled = field(init=False)
+    _settled: SettlingJournal = field(init=False)
     _port: RequeuesAtOnce = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Simulation:
         self.cluster = VirtualCluster(self.scenario, jobs, self.clock, terms.term, manners)
         self._port = RequeuesAtOnce(self.cluster)
         self.standing = Standing.new(self.epoch)
-        self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
+        self._settled = SettlingJournal(self.cluster.keep_books(), self.journal, self.batches)
         if self.scenario.speeds == "profiled" and self.rules.profiling is None:
             self.rules = replace(self.rules, profiling=Profiling())
         if self.batches is not None:

@@ -15,7 +15,7 @@ from slurm_fair.ledger.charging.advance import folded, resized
 from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import ClosedRuns, Event, JobAccounts, Ledger, Snapshot, TenantAccounts
-from slurm_fair.sim.loop.looks import Look, strips
+from slurm_fair.sim.loop.pending_looks import PendingLook, strips
 
 # So much is kept until it is folded, read or not: looks, and rows of their jobs in all.
 _MOST_LOOKS, _MOST_ROWS = 64, 65_536
@@ -27,7 +27,7 @@ class LedgerBatches:
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear
-        self._shown: list[Look] = []  # those that nobody has heard of yet
+        self._shown: list[PendingLook] = []  # those that nobody has heard of yet
         self._rows = 0  # of their jobs
         self._newest: Pending | None = None
 
@@ -48,7 +48,7 @@ class LedgerBatches:
         """Events of the last look for its policy; those of jobs are folded when the policy reads them."""
         return LookEvents(events, partial(self._last_events, self._shown[-1])) if self._shown else events
 
-    def _last_events(self, look: Look) -> Sequence[Event]:
+    def _last_events(self, look: PendingLook) -> Sequence[Event]:
         return self._happened(look).events[look.number]
 
     def tell_all(self) -> None:
@@ -65,7 +65,7 @@ class LedgerBatches:
         look = self._shown.pop()
         return self._happened(look).events[look.number]
 
-    def _happened(self, look: Look) -> Happened:
+    def _happened(self, look: PendingLook) -> Happened:
         if look.happened is None and self._newest is not None:
             self._newest.folded()
         assert look.happened is not None, "a ledger was advanced that is not the newest"
@@ -99,19 +99,21 @@ class Pending:
     """The source of a ledger's tables: an earlier ledger, and the looks that it lacks."""
 
     def __init__(
-        self, base: Ledger, before: Snapshot | None, looks: tuple[Look, ...], settings: LedgerSettings
+        self, base: Ledger, before: Snapshot | None, looks: tuple[PendingLook, ...], settings: LedgerSettings
     ) -> None:
         self._base, self._before, self._looks = base, before, looks
         self._last, self._highest, self._settings = looks[-1].snapshot, looks[-1].highest, settings
 
     @classmethod
-    def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> tuple[Look, Pending]:
+    def after(
+        cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings
+    ) -> tuple[PendingLook, Pending]:
         """A new look, and a ledger that has yet to charge the time until it."""
         if not isinstance(ledger, Batched):
-            look = Look(snapshot, -1)
+            look = PendingLook(snapshot, -1)
             return look, cls(ledger, None, (look,), settings)
         pending = ledger.pending
-        look = Look(snapshot, pending._highest)
+        look = PendingLook(snapshot, pending._highest)
         if pending._goes_on(settings):
             return look, cls(pending._base, pending._before, (*pending._looks, look), settings)
         return look, cls(pending.folded(), pending._last, (look,), settings)

@@ -15,7 +15,7 @@ from slurm_fair.model import Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
-from slurm_fair.sim.loop.looks import shown_by
+from slurm_fair.sim.loop.pending_looks import shown_by
 
 Listener = Callable[[TickRecord, Standing], None]
 

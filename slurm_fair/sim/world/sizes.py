@@ -106,11 +106,11 @@ class ElasticJobs:
     def _rates(self, job: int, gpus: int, kind: int) -> tuple[float, float]:
         """Speed together and apart; nan for what was not measured apart."""
         together = self.speed(job, gpus, kind)
-        return together, together * (self._speeds.spread(job, gpus, kind) if self._speeds else math.nan)
+        return together, together * (self._speeds.spread_ratio(job, gpus, kind) if self._speeds else math.nan)
 
     def spread_rate(self, job: int, gpus: int, kind: int, usual: float) -> float:
         """Speed on more nodes than so many GPUs need, against well placed; `usual` is that of the usual size."""
-        measured = self._speeds.spread(job, gpus, kind) if self._speeds else math.nan
+        measured = self._speeds.spread_ratio(job, gpus, kind) if self._speeds else math.nan
         return usual if math.isnan(measured) else measured
 
 
@@ -135,7 +135,7 @@ class MeasuredSpeeds:
                 return here / there
         return math.nan
 
-    def spread(self, job: int, gpus: int, kind: int) -> float:
+    def spread_ratio(self, job: int, gpus: int, kind: int) -> float:
         """Speed on more nodes than so many GPUs need, against well placed: on that type, else on the reference."""
         for name in (self._types[kind], ""):
             good, apart = self._rate(job, gpus, name), self._rate(job, gpus, name, SPREAD)

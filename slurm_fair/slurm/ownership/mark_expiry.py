@@ -38,11 +38,11 @@ def without_lifted_holds(marks: Marks, rows: NDArray[np.void], queue: Queue) -> 
     for mark in ours:
         seen = records.get(mark.record) if mark.whole_record else at.get(mark.key)
         if seen is not None:
-            found += _over([(mark, seen)], free)
+            found += _spent([(mark, seen)], free)
         elif mark.whole_record:
             array = np.unique(row[base == mark.key >> TASK_BITS]).tolist()
             split = [(_of_task(mark, free[at]), at) for at in array]
-            found += _over([each for each in split if marks.get(each[0].key, False) is None], free)
+            found += _spent([each for each in split if marks.get(each[0].key, False) is None], free)
     return found
 
 
@@ -52,7 +52,7 @@ def _of_task(mark: Mark, row: np.void) -> Mark:
     return replace(mark, key=key, record=int(row["record"]), whole_record=False)
 
 
-def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mark]:
+def _spent(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mark]:
     """The marks without their holds, where the rows are those of their jobs."""
     return [
         replace(mark, gate_until=mark.gate_before, gate_before=0.0)
@@ -105,7 +105,7 @@ class Absences:
 
     _missing: dict[Which, int] = field(default_factory=dict)
 
-    def over(self, marks: Iterable[Mark], rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+    def spent(self, marks: Iterable[Mark], rows: NDArray[np.void], queue: Queue) -> list[Mark]:
         """Marks to be dropped: of finished jobs at once, of unseen ones after some looks.
 
         `rows` is the whole queue: a job that left the managed scope still has our gate on it.

@@ -9,13 +9,13 @@ from typing import TypeAlias
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import values
-from slurm_fair.slurm.shown import show_jobs
+from slurm_fair.slurm.scontrol_show import show_jobs
 from slurm_fair.slurm_text import hostlist
 
 _SEGMENT = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\d+ GRES=(\S*)")
 _AT_ONCE = 500
 Layout: TypeAlias = tuple[tuple[str, int], ...]
-Room: TypeAlias = Mapping[str, int]  # GPUs that each node has
+GpusOfNodes: TypeAlias = Mapping[str, int]  # GPUs that each node has
 
 
 class GpuLayouts:
@@ -26,7 +26,7 @@ class GpuLayouts:
         self._known: dict[tuple[int, int], Layout] = {}
         self._guessed: set[tuple[int, int]] = set()  # runs that Slurm did not answer for: asked again
 
-    def learn(self, uneven: Mapping[tuple[int, int], tuple[tuple[str, ...], int]], room: Room) -> None:
+    def learn(self, uneven: Mapping[tuple[int, int], tuple[tuple[str, ...], int]], room: GpusOfNodes) -> None:
         """Ask once for each uneven run; a run that Slurm does not explain is split as evenly as it goes."""
         kept = uneven.keys() - self._guessed
         self._known, self._guessed = {who: known for who, known in self._known.items() if who in kept}, set()
@@ -46,7 +46,7 @@ class GpuLayouts:
         return self._known.get((record, restarts))
 
 
-def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layout | None:
+def read_layout(text: str, nodes: Iterable[str], gpus: int, room: GpusOfNodes) -> Layout | None:
     """The segments of one line of `scontrol -d show job`, if they account for exactly these nodes and GPUs.
 
     The job's name and other words of its user stand in the line too. They can add segments and take none away: a
@@ -69,7 +69,7 @@ def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layou
     return tuple(found) if once and fits and sum(count for _, count in found) == gpus else None
 
 
-def laid_evenly(nodes: tuple[str, ...], gpus: int, room: Room) -> Layout:
+def laid_evenly(nodes: tuple[str, ...], gpus: int, room: GpusOfNodes) -> Layout:
     """A layout as even as it goes: no node gives more than it has, the first nodes give one more."""
     share: dict[str, int] = {}
     left = gpus

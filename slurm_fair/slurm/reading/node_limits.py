@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.shown import show_jobs
+from slurm_fair.slurm.scontrol_show import show_jobs
 
 _AS_IT_TAKES = 0
 _AT_ONCE = 500

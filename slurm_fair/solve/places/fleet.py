@@ -66,7 +66,7 @@ class Fleet:
 def _arcs(ways: Ways, servers: Ints, most: int) -> tuple[Ints, Ints]:
     """Every way on one server, from every number of free GPUs that a server of its kind can come to."""
     highest = np.where(servers.reshape(-1, most + 1) > 0, np.arange(most + 1), 0).max(axis=1, initial=0)
-    way = np.repeat(np.flatnonzero(~ways.spread), most)
+    way = np.repeat(np.flatnonzero(~ways.several), most)
     free = np.tile(np.arange(1, most + 1), len(way) // most if most else 0)
     fits = (ways.gpus[way] <= free) & (free <= highest[ways.kind[way]])
     return (ways.kind[way] * (most + 1) + free)[fits], way[fits]

@@ -43,10 +43,10 @@ def _configurations(problem: PlacesProblem, ways: Ways, every_start: bool) -> In
     """A row for each: its column, the first of its servers, how many."""
     first: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(ways)
     servers = np.ones(len(ways), dtype=np.int64)
-    for way in np.flatnonzero(~ways.spread).tolist():
+    for way in np.flatnonzero(~ways.several).tolist():
         fits = (problem.kind == ways.kind[way]) & (problem.free >= ways.gpus[way])
         first[way] = np.flatnonzero(fits)
-    for way in np.flatnonzero(ways.spread & every_start).tolist():
+    for way in np.flatnonzero(ways.several & every_start).tolist():
         first[way], servers[way] = _every_start(problem, int(ways.kind[way]), int(ways.gpus[way]))
     used, _, levels = levels_of(problem, ways)
     for level in () if every_start else levels:

@@ -29,7 +29,7 @@ def packed_with(problem: PlacesProblem, fleet: Fleet, way: Floats, chosen: Ints)
     paid = ways.value - way[ways.way]
     chosen = _within(fleet, chosen, paid)
     size = ways.gpus[ways.way]
-    for use in chosen[np.lexsort((chosen, -paid[chosen], -size[chosen], ~ways.spread[ways.way[chosen]]))]:
+    for use in chosen[np.lexsort((chosen, -paid[chosen], -size[chosen], ~ways.several[ways.way[chosen]]))]:
         room.give(int(use))
     _fill(fleet, room, paid)
     return room.picks
@@ -88,13 +88,13 @@ class _Room:
         most = np.zeros(1 + int(max(kind.max(initial=0), ways.kind.max(initial=0))), dtype=np.int64)
         np.maximum.at(most, kind, free)
         spare = np.array([len(each) > 0 for each in self.windows], dtype=bool)
-        return np.where(ways.spread, spare, ways.gpus <= most[ways.kind])
+        return np.where(ways.several, spare, ways.gpus <= most[ways.kind])
 
     def give(self, use: int) -> bool:
         """Lay one use if there is room."""
         ways = self.fleet.ways
         way = int(ways.way[use])
-        if ways.spread[way]:
+        if ways.several[way]:
             row, servers = self._window(way)
         else:
             row, servers = self._server(int(ways.kind[way]), int(ways.gpus[way])), 1

@@ -89,7 +89,7 @@ def _earned(fleet: Fleet, way: Floats) -> float:
     """
     nodes, ways, windows = fleet.servers.reshape(-1, fleet.most + 1), fleet.ways, fleet.windows
     price = np.full((len(nodes), fleet.most + 1), -np.inf)
-    alone = np.flatnonzero(~ways.spread & (ways.gpus <= fleet.most))
+    alone = np.flatnonzero(~ways.several & (ways.gpus <= fleet.most))
     price[ways.kind[alone], ways.gpus[alone]] = way[alone]
     worth = np.zeros(nodes.shape)
     for free in range(1, fleet.most + 1):

@@ -25,14 +25,14 @@ class PlacesProblem:
     job: Ints  # [column] 0 .. jobs - 1
     on: Ints  # [column] the kind of server
     gpus: Ints  # [column]
-    spread: Bools  # [column] on the least number of adjacent servers; else all on one
+    several: Bools  # [column] servers: on the least number of adjacent servers; else all on one
     value: Floats  # [column] worth of giving the job this: Hops' (prior + bias)^lambda * G, eq. 11
     jobs: int
 
     def __post_init__(self) -> None:
         """Refuse what no solver could answer."""
         _equal_lengths("server", self.free, self.kind, self.block, self.size)
-        _equal_lengths("column", self.job, self.on, self.gpus, self.spread, self.value)
+        _equal_lengths("column", self.job, self.on, self.gpus, self.several, self.value)
         if (self.free < 0).any() or (self.free > self.size).any():
             raise ValueError("places: a server has from 0 to all of its GPUs free")
         if not np.isfinite(self.value).all() or (self.value < 0).any():
@@ -160,7 +160,7 @@ def _wrong_with(problem: PlacesProblem, answer: PlacesAnswer, job: int) -> list[
         wrong.append(f"{gpus.sum()} GPUs, not {problem.gpus[column]}")
     if (problem.kind[server] != problem.on[column]).any():
         wrong.append("servers of another kind")
-    if problem.spread[column] != (len(server) > 1):
+    if problem.several[column] != (len(server) > 1):
         wrong.append(f"on {len(server)} servers")
     if (np.diff(server) != 1).any() or len(np.unique(problem.block[server])) > 1:
         wrong.append("servers that are not adjacent")

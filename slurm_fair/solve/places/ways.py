@@ -18,7 +18,7 @@ class Ways:
 
     kind: Ints  # [way]
     gpus: Ints  # [way]
-    spread: Bools  # [way]
+    several: Bools  # [way]
     columns: Ints  # [use] columns of the problem, by job
     job: Ints  # [use]
     way: Ints  # [use]
@@ -29,7 +29,7 @@ class Ways:
         """The ways of a problem."""
         worth = np.flatnonzero(problem.value > 0)
         columns = worth[np.argsort(problem.job[worth], kind="stable")]
-        key = 2 * problem.gpus[columns] + problem.spread[columns]
+        key = 2 * problem.gpus[columns] + problem.several[columns]
         most = 2 + int(key.max(initial=0))
         found, way = np.unique(problem.on[columns] * most + key, return_inverse=True)
         kind, rest = found // most, found % most
@@ -50,7 +50,7 @@ class Ways:
         return Ways(
             self.kind,
             self.gpus,
-            self.spread,
+            self.several,
             self.columns[kept],
             self.job[kept],
             self.way[kept],

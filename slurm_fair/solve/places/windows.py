@@ -94,7 +94,7 @@ def levels_of(problem: PlacesProblem, ways: Ways) -> tuple[Ints, tuple[Pieces, .
     used = np.flatnonzero(problem.free > 0)
     pieces = [_servers(problem, used)]
     levels: list[Layer] = []
-    open_ = np.flatnonzero(ways.spread)
+    open_ = np.flatnonzero(ways.several)
     while len(open_):
         last = pieces[-1]
         nxt = _paired(problem, used, last) if len(pieces) == 1 else last.by_two()

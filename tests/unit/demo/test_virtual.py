@@ -22,9 +22,9 @@ from rich.console import Console
 from slurm_fair.cli import demo as command
 from slurm_fair.demo.counters import leave_behind
 from slurm_fair.demo.measure import measure
+from slurm_fair.demo.proofs import evidence, prove
 from slurm_fair.demo.scenario import PLAIN, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import Stopped
-from slurm_fair.demo.verdict import evidence, prove
 from slurm_fair.demo.virtual import Pace, play_virtual
 from slurm_fair.errors import InputError, LabError
 from slurm_fair.sim import Run

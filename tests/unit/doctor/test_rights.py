@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.doctor import Level
-from slurm_fair.doctor.rights import sight, verbs
+from slurm_fair.doctor.rights import sees_jobs_of_others, verbs
 from tests.support.site_facts import ERROR, OK, WARNING, facts, worst
 
 
@@ -26,6 +26,6 @@ def test_rights(uid: int, level: str, expected: Level, words: str) -> None:
 
 
 def test_hidden_jobs_matter_only_to_who_may_not_see_them() -> None:
-    assert worst(sight(facts({"PrivateData": "jobs,usage"}, level="None"))) is ERROR
-    assert worst(sight(facts({"PrivateData": "jobs,usage"}))) is OK
-    assert list(sight(facts())) == []
+    assert worst(sees_jobs_of_others(facts({"PrivateData": "jobs,usage"}, level="None"))) is ERROR
+    assert worst(sees_jobs_of_others(facts({"PrivateData": "jobs,usage"}))) is OK
+    assert list(sees_jobs_of_others(facts())) == []

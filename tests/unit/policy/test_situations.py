@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase
-from slurm_fair.policy.situations import CASES, MAY_START, NO_LEASE, OVER, cases
+from slurm_fair.policy.situations import MAY_START, NO_LEASE, OVER, SITUATIONS, situations
 
 # Whether columns as narrow as the tables' are wide enough differs between releases of NumPy.
 PHASES = (*LeasePhase, OVER, NO_LEASE)
@@ -19,8 +19,8 @@ def test_every_case_has_its_own_number() -> None:
     every = [(p, s, b) for p in PHASES for s in JobState for b in Blocked]
     over = np.array([row for row, (phase, _, _) in enumerate(every) if phase == OVER])
     phase = [int(LeasePhase.RUNNING) if p == OVER else int(p) for p, _, _ in every]
-    found = cases(
+    found = situations(
         narrow(phase), narrow([int(s) for _, s, _ in every]), narrow([int(b) for _, _, b in every]), over
     )
-    assert [CASES[number] for number in found.tolist()] == every
-    assert CASES[int(MAY_START)] == (NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED)
+    assert [SITUATIONS[number] for number in found.tolist()] == every
+    assert SITUATIONS[int(MAY_START)] == (NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED)

@@ -32,7 +32,7 @@ def over(tmp_path: Path, given: Mark, *looks: str) -> list[bool]:
     for _ in looks:
         rows = queue.read()
         assert not isinstance(rows, str)
-        found.append(absences.over([given], rows, queue) == [given])
+        found.append(absences.spent([given], rows, queue) == [given])
     return found
 
 

@@ -39,7 +39,7 @@ def worth_of(asked: LotsProblem, lots: list[int]) -> float:
     payers = asked.payers
     for tenant, (quota, price) in enumerate(zip(*payers.quotas, strict=True)):
         mine = [lot for lot in lots if payers.tenant[asked.job[lot]] == tenant]
-        room = quota + sum(payers.over[asked.job[lot]] for lot in mine)
+        room = quota + sum(payers.beyond[asked.job[lot]] for lot in mine)
         worth += price * min(room, sum(asked.gpus[np.isin(asked.lot, mine)]))
     return float(worth)
 

@@ -22,7 +22,7 @@ PROBLEM = places(
 
 def test_requests_that_are_alike_are_one_way_and_uses_stand_by_job() -> None:
     ways = Ways.of(PROBLEM)
-    assert list(zip(ways.kind, ways.gpus, ways.spread, strict=True)) == [
+    assert list(zip(ways.kind, ways.gpus, ways.several, strict=True)) == [
         (0, 4, False),
         (0, 4, True),
         (1, 4, False),

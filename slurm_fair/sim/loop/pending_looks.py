@@ -90,7 +90,7 @@ def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
     return JobTable.unchecked(dict(zip(_SHOWN, columns, strict=True)))
 
 
-class Look:
+class PendingLook:
     """A look that waits to be folded; once it was, the batch that it was folded in, and its number there."""
 
     __slots__ = ("happened", "highest", "known", "number", "snapshot")
@@ -104,7 +104,7 @@ class Look:
         self.number = 0
 
 
-def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[WindowLooks]:
+def strips(since: float, before: Snapshot | None, looks: Sequence[PendingLook]) -> Iterator[WindowLooks]:
     """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
     if before is None or len(looks) <= 1:
         yield from (WindowLooks((look.snapshot,), look.snapshot.jobs) for look in looks)
@@ -122,7 +122,7 @@ def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iter
 class _Series:
     """Looks in order of time, their jobs stacked in one table: the changes that each look shows since the last."""
 
-    def __init__(self, before: Snapshot, looks: Sequence[Look]) -> None:
+    def __init__(self, before: Snapshot, looks: Sequence[PendingLook]) -> None:
         self._snapshots = (before, *(look.snapshot for look in looks))
         tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
         columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]

@@ -132,7 +132,7 @@ def _books_agree(found: Sequence[Evidence], facts: ActFacts, measures: Measures)
     return Check(
         "jobs, accounting and journal tell of the same pre-emptions",
         restarts == measures.preemptions >= facts.requeued,
-        f"{restarts} counted by the jobs, {measures.preemptions} in {facts.books}, "
+        f"{restarts} counted by the jobs, {measures.preemptions} in {facts.runs_from}, "
         f"{facts.requeued} in the journal",
     )
 

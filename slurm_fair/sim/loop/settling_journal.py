@@ -23,7 +23,7 @@ from slurm_fair.sim.world.books import Books, Run
 _RunsByStart = Mapping[tuple[int, float], Run]
 
 
-class Settled:
+class SettlingJournal:
     """A Journal before another one; `standing` is what goes on from the last look.
 
     Where the ledger is folded in batches, ticks do not tell what became of jobs: the batches are asked for a look

@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import Any
 
 from slurm_fair.model import Snapshot
-from slurm_fair.policy.quiet import again, only_renews, rests, with_again
+from slurm_fair.policy.rests import again, only_renews, rests, with_again
 from tests.support.builders import job, snapshot
 
 

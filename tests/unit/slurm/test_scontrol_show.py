@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.slurm.shown import show_jobs
+from slurm_fair.slurm.scontrol_show import show_jobs
 from tests.support.slurm_stub import Stub
 
 END = "\nendhere\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.demo.measure import Measures, TenantMeasures
+from slurm_fair.demo.proofs import Check, most_astray, prove, prove_plain, ticks
 from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts
-from slurm_fair.demo.verdict import Check, most_astray, prove, prove_plain, ticks
 from slurm_fair_templates.demo_counter import chain
 from tests.support.builders import runs
 
