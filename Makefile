@@ -40,7 +40,7 @@ test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when 
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-tests-of: $(STAMP) ## The unit tests that touch a module (FILE=slurm_fair/tick.py; RUN=1 runs them)
+tests-of: $(STAMP) ## The unit tests that touch a module (FILE=slurm_fair/planner/isolated.py; RUN=1 runs them)
 	@$(BIN)/python -m tests.tests_of $(if $(RUN),--run) '$(FILE)'
 
 record: $(STAMP) ## Write the golden files anew: look at the difference before you commit it

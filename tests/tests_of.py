@@ -38,7 +38,9 @@ def main() -> int:
     options.add_argument("--run", action="store_true", help="run them")
     given = options.parse_args()
     if given.file not in product():
-        print(f"{given.file!r} is no module; give one as FILE=slurm_fair/tick.py", file=sys.stderr)
+        print(
+            f"{given.file!r} is no module; give one as FILE=slurm_fair/planner/isolated.py", file=sys.stderr
+        )
         return 2
     found = tests_of(given.file)
     if not found:

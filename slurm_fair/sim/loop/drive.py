@@ -55,7 +55,7 @@ class Simulation:
     standing: Standing = field(init=False)
     decisions: list[float] = field(default_factory=list)  # CPU seconds that the policy took, by look
     weighed: PlansWeighed = field(default_factory=PlansWeighed)
-    _at_rest: int = 0
+    _looks_at_one_instant: int = 0
     _looked: float = -math.inf  # the instant of the last look
     _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
     _settled: SettlingJournal = field(init=False)
@@ -132,47 +132,71 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
-        now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
+        """The next instant of a change: of the queue, of a lease, or of what the plan said."""
+        now = self.clock.now()
         if self.looks is not None:
             change = min(self.cluster.next_arrival(), self.cluster.next_change())
             return self.looks(self.standing, len(record.outcomes), now, change)
-        cluster, outcomes = self.cluster, record.outcomes
-        done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
-        if Verb.REQUEUE in done:
+        done = [o.action.verb for o in record.outcomes if o.result is Result.DONE] if record.outcomes else []
+        if self._may_grant_more(record, done):
             return self._at_once(now)
-        if Verb.OPEN in done and self.scenario.in_gavel_rounds and self._others_follow(record, done):
-            return self._at_once(now)  # and not a whole round later
-        self._at_rest = 0
-        arrival, outage = cluster.next_arrival(), cluster.next_outage()
-        # An outage may put jobs back into the queue while nobody waits.
-        due = self._on_grid(min(arrival, outage))
-        revoking = leases.revoking
-        some_revoking = any_of(revoking)
-        # One just opened runs already, though it was not seen yet.
-        ends = leases.end[~revoking] if some_revoking else leases.end
-        end: float = ends.item(ends.argmin()) if len(ends) else math.inf
+        self._looks_at_one_instant = 0
         waits = _somebody_waits(record, done)
+        event, end = self._next_event(waits), self._next_end_of_a_lease()
+        if end < event and self._only_renews(record, end):
+            self._renewing = record.snapshot
+            return min(event, self._first_other_end())
+        due = min(event, self._next_decision(record, end))
+        following = self._on_grid(now + _MOMENT)
+        if due > following and self._must_be_followed(record, done, waits, end):
+            return following
+        return due
+
+    def _may_grant_more(self, record: TickRecord, done: list[Verb]) -> bool:
+        """True if the same instant has another plan: GPUs came free, or others start only after these have."""
+        if Verb.REQUEUE in done:
+            return True
+        # In rounds the others would wait for a whole one.
+        return Verb.OPEN in done and self.scenario.in_gavel_rounds and self._others_follow(record, done)
+
+    def _next_event(self, waits: bool) -> float:
+        """The look at the next arrival or outage; and at the next end of a job, where that may help somebody."""
+        arrival = self.cluster.next_arrival()
+        # An outage may put jobs back into the queue while nobody waits.
+        due = self._on_grid(min(arrival, self.cluster.next_outage()))
         if waits or arrival == math.inf:
-            due = min(due, self._on_grid(cluster.next_change()))
-        if end < due and self._only_renews(record, end):
-            return min(due, self._first_other_end(record))
+            due = min(due, self._on_grid(self.cluster.next_change()))
+        return due
+
+    def _next_end_of_a_lease(self) -> float:
+        """The first end of a lease; one just opened runs already, though it was not seen yet."""
+        leases = self.standing.leases
+        ends = leases.end[~leases.revoking] if any_of(leases.revoking) else leases.end
+        return float(ends.item(ends.argmin())) if len(ends) else math.inf
+
+    def _next_decision(self, record: TickRecord, end: float) -> float:
+        """The look at the end of a lease, at an answer to a request, or at the instant that the plan asked for."""
+        now, terms, due = self.clock.now(), self.rules.terms, math.inf
         if end > now:
-            due = min(due, self._on_grid(end) if terms.follows_changes else end)
-        if some_revoking:
-            due = min(due, max(cluster.next_change(), now))
+            due = self._on_grid(end) if terms.follows_changes else end
+        if any_of(self.standing.leases.revoking):
+            due = min(due, max(self.cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
         instant = again(record.plan.memory)
         if instant < math.inf:
             due = min(due, self._on_grid(max(instant, now + _MOMENT)))
-        # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
-        unseen = Verb.OPEN in done and (waits or outage < math.inf)
-        soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
-        following = self._on_grid(now + _MOMENT)
-        if due > following and (soon or len(done) < len(outcomes) or self._someone_should_have_started(now)):
-            return following
         return due
+
+    def _must_be_followed(self, record: TickRecord, done: list[Verb], waits: bool, end: float) -> bool:
+        """True if the look shows only half of what happened, so that the next one follows as soon as it can."""
+        now, standing = self.clock.now(), self.standing
+        if end <= now or len(done) < len(record.outcomes) or standing.backoff or standing.unsettled:
+            return True
+        # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
+        if Verb.OPEN in done and (waits or self.cluster.next_outage() < math.inf):
+            return True
+        return any_of(standing.leases.revoking) or self._someone_should_have_started(now)
 
     def _only_renews(self, record: TickRecord, end: float) -> bool:
         """True if leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
@@ -190,14 +214,13 @@ class Simulation:
             return False
         return rests(self.rules.policy, record.snapshot, plan.memory)
 
-    def _first_other_end(self, record: TickRecord) -> float:
+    def _first_other_end(self) -> float:
         """The first end of a lease from which on more might happen than that it is renewed.
 
         From the first arrival, end or outage on; and one look an hour, at which accounts are written down.
         """
         hour = (math.floor(self.clock.now() / WINDOW_SECONDS) + 1) * WINDOW_SECONDS
         ahead = min(self.cluster.next_arrival(), self.cluster.next_change(), hour)
-        self._renewing = record.snapshot
         return float(renewed_until(self.standing.leases, self.rules.terms, ahead).end.min())
 
     def _someone_should_have_started(self, now: float) -> bool:
@@ -217,8 +240,8 @@ class Simulation:
         return any_of(granted & (nodes > 1) & (sizes > leases.gpus)) and _somebody_waits(record, done)
 
     def _at_once(self, now: float) -> float:
-        self._at_rest += 1
-        if self._at_rest > _STUCK_LOOKS:
+        self._looks_at_one_instant += 1
+        if self._looks_at_one_instant > _STUCK_LOOKS:
             raise SlurmFairError(
                 f"policy {self.rules.policy_name} does not come to rest: {_STUCK_LOOKS} looks at second "
                 f"{now - self.epoch:g} and jobs still change hands"

@@ -356,7 +356,7 @@ def test_a_fault_of_the_profiler_is_said_once_and_jobs_start_all_the_same(
         raise ArithmeticError("no turn")
 
     with monkeypatch.context() as patched:
-        patched.setattr("slurm_fair.tick.with_turns", broken)
+        patched.setattr("slurm_fair.tick.decision.with_turns", broken)
         crowd(bench)
         bench.run(40)
     said = "the profiler raised ArithmeticError('no turn'): this look goes without its turns"

@@ -14,7 +14,7 @@ from tests.schedule import (
 )
 
 SLURM = [f"tests/slurm/test_{name}.py" for name in ("lab", "catalogue", "catalogue_daemon", "views")]
-PLAIN = [f"tests/unit/test_{name}.py" for name in ("forecast", "output", "tick")]
+PLAIN = [f"tests/unit/test_{name}.py" for name in ("forecast", "output", "suggest")]
 PROPERTIES = ["tests/properties/test_rows.py::test_one[a::b]", "tests/properties/test_rows.py::test_one[c]"]
 
 

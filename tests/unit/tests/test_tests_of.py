@@ -155,4 +155,4 @@ def test_the_program_prints_the_files_and_nothing_else() -> None:
 def test_what_is_no_module_costs_one_line(file: str) -> None:
     done = said(file)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{file!r} is no module; give one as FILE=slurm_fair/tick.py\n"
+    assert done.stderr == f"{file!r} is no module; give one as FILE=slurm_fair/planner/isolated.py\n"

@@ -443,7 +443,7 @@ def test_a_policy_that_raises_gives_no_turn_either() -> None:
 
 
 WHERE_IT_RAISES = {
-    "when turns end": "tick.ended_with_turns",
+    "when turns end": "tick.prepared.ended_with_turns",
     "when it reads what is remembered": "policy.profiling._brought_up",
     "when it seeks places": "policy.profiling._Seekers.found",
     "when it looks for jobs that leave": "policy.profiling._Seekers.movers",

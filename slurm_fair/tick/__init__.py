@@ -1,0 +1,22 @@
+"""One tick of the controller, and its parts."""
+
+from slurm_fair.tick.decision import decide
+from slurm_fair.tick.one_tick import Stopwatch, TickDone, conclude, reconcile, tick
+from slurm_fair.tick.prepared import Prepared, owed_answers, prepare
+from slurm_fair.tick.rules import Advance, InThisProcess, Rules, Show
+
+__all__ = [
+    "Advance",
+    "InThisProcess",
+    "Prepared",
+    "Rules",
+    "Show",
+    "Stopwatch",
+    "TickDone",
+    "conclude",
+    "decide",
+    "owed_answers",
+    "prepare",
+    "reconcile",
+    "tick",
+]
