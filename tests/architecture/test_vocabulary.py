@@ -173,11 +173,11 @@ _HOMES = {
     "rho": (
         "slurm_fair/ledger/formulas.py", "slurm_fair/ledger/metrics/summary.py",
         "slurm_fair/ledger/outcomes/outcomes.py", "slurm_fair/policy/orders/two_phase.py",
-        "slurm_fair/board/board.py", "slurm_fair/sim/past.py", "slurm_fair/cli/simulate/", "slurm_fair/demo/",
+        "slurm_fair/board/", "slurm_fair/sim/past.py", "slurm_fair/cli/simulate/", "slurm_fair/demo/",
         "accounting/slurm_fair_accounting/drawing/report_plots.py",
-        "accounting/slurm_fair_accounting/reports/", "plugins/slurm_fair_plugins/astraea.py",
+        "accounting/slurm_fair_accounting/reports/", "plugins/slurm_fair_plugins/astraea/",
     ),
-    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board/board.py", "slurm_fair/cli/"),
+    "set_aside": ("slurm_fair/policy/reserve.py", "slurm_fair/board/", "slurm_fair/cli/"),
 }  # fmt: skip
 _WORDS = {name: re.compile(rf"(^|_){name}(s|d)?(_|$)", re.IGNORECASE) for name in _HOMES}
 

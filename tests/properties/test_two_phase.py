@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.model import Verdict
-from slurm_fair_plugins.astraea import OWED_MOST, Astraea
+from slurm_fair_plugins.astraea import Astraea
+from slurm_fair_plugins.astraea.words import OWED_MOST
 from tests.support.accounts import Account, reasons, verdicts, view
 from tests.support.builders import JobSpec, job, snapshot
 

@@ -24,7 +24,7 @@ from slurm_fair.cli.simulate.case import (
     weights_of,
 )
 from slurm_fair.cli.simulate.costs import KnownCosts, known_costs, measured_at
-from slurm_fair.cli.simulate.options import CostOptions
+from slurm_fair.cli.simulate.given import CostOptions
 from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError

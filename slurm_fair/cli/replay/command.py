@@ -14,6 +14,7 @@ from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, case_of, r
 from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
 from slurm_fair.cli.simulate.files import Outputs, ResultFiles
+from slurm_fair.cli.simulate.given import CostOptions, FileOptions, LeaseOptions, RunOptions, part
 from slurm_fair.cli.simulate.one_run import FinishedRun, Grant
 from slurm_fair.cli.simulate.options import (
     COSTS,
@@ -30,11 +31,6 @@ from slurm_fair.cli.simulate.options import (
     RUN,
     TERM,
     WEIGHTS,
-    CostOptions,
-    FileOptions,
-    LeaseOptions,
-    RunOptions,
-    part,
     with_options,
 )
 from slurm_fair.cli.simulate.repeats import merged_row, repeat_note, run_repeated

@@ -13,6 +13,7 @@ from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import CaseOptions, read_case
 from slurm_fair.cli.simulate.files import Outputs, ResultFiles
+from slurm_fair.cli.simulate.given import CostOptions, FileOptions, LeaseOptions, RunOptions, part
 from slurm_fair.cli.simulate.options import (
     COSTS,
     COUNTED,
@@ -26,11 +27,6 @@ from slurm_fair.cli.simulate.options import (
     POLICIES,
     RUN,
     TERM,
-    CostOptions,
-    FileOptions,
-    LeaseOptions,
-    RunOptions,
-    part,
     with_options,
 )
 from slurm_fair.cli.simulate.repeats import merged_row, repeat_note, run_repeated

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from slurm_fair.cli.base import Site
-from slurm_fair.cli.simulate.options import CostOptions
+from slurm_fair.cli.simulate.given import CostOptions
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Event, EventKind
 from slurm_fair.sim.scenario import Costs

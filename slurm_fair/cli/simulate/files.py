@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
+from slurm_fair.cli.simulate.given import FileOptions
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
-from slurm_fair.cli.simulate.options import FileOptions
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics import efficiency

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from slurm_fair.cli.simulate.options import FILE, SECONDS_ABOVE_ZERO, LeaseOptions, Part
+from slurm_fair.cli.simulate.given import LeaseOptions
+from slurm_fair.cli.simulate.options import FILE, SECONDS_ABOVE_ZERO, Part
 from slurm_fair.errors import InputError
 from slurm_fair.model.speeds import USUAL_EXPONENT
 

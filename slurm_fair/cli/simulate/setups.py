@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm_fair.cli.simulate.given import LeaseOptions, RunOptions
 from slurm_fair.cli.simulate.look_distances import LookDistances
-from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS

@@ -13,6 +13,7 @@ import click
 
 from slurm_fair.cli.base import OneLineErrors, our_version
 from slurm_fair.cli.simulate.crew import Crew, OrderEnd
+from slurm_fair.cli.simulate.given import part
 from slurm_fair.cli.simulate.options import (
     COSTS,
     COUNTED,
@@ -24,7 +25,6 @@ from slurm_fair.cli.simulate.options import (
     MACHINES,
     POLICIES,
     SETTINGS,
-    part,
     with_options,
 )
 from slurm_fair.cli.simulate.scenario_options import END, OWED, ROUNDS, SPEEDS, TENANTS

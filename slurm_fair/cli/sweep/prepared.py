@@ -14,8 +14,8 @@ import click
 
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
+from slurm_fair.cli.simulate.given import CostOptions, LeaseOptions, RunOptions, part
 from slurm_fair.cli.simulate.one_run import SimulationOrder
-from slurm_fair.cli.simulate.options import CostOptions, LeaseOptions, RunOptions, part
 from slurm_fair.cli.simulate.runs import check_time_to_work, warn_of_costs
 from slurm_fair.cli.simulate.scenario_options import in_rounds
 from slurm_fair.cli.simulate.setups import PolicySetup, policies_of, setups_of

@@ -17,6 +17,7 @@ from slurm_fair.cli.replay.case import Origin
 from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
 from slurm_fair.cli.simulate.files import Outputs
+from slurm_fair.cli.simulate.given import CostOptions, LeaseOptions, RunOptions, part
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
@@ -30,11 +31,7 @@ from slurm_fair.cli.simulate.options import (
     PERIOD,
     RUN,
     WEIGHTS,
-    CostOptions,
-    LeaseOptions,
     Part,
-    RunOptions,
-    part,
     with_options,
 )
 from slurm_fair.cli.simulate.repeats import merged_row, run_repeated

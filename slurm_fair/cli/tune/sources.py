@@ -15,7 +15,7 @@ from slurm_fair.cli.replay.saved_file import has_times
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
 from slurm_fair.cli.simulate.costs import KnownCosts, known_costs
-from slurm_fair.cli.simulate.options import CostOptions
+from slurm_fair.cli.simulate.given import CostOptions
 from slurm_fair.cli.simulate.text import many
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings

@@ -16,7 +16,7 @@ from slurm_fair.cli.simulate.costs import (
     known_costs,
     measured_costs,
 )
-from slurm_fair.cli.simulate.options import CostOptions
+from slurm_fair.cli.simulate.given import CostOptions
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event
 from slurm_fair.sim.tune import Tolerances, Trial, advise

@@ -11,7 +11,8 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import Snapshot, Told
 from slurm_fair.model.ids import labels
 from slurm_fair.policy.registry import load
-from slurm_fair_plugins.astraea import Astraea, Deadlines
+from slurm_fair_plugins.astraea import Astraea
+from slurm_fair_plugins.astraea.deadlines import Deadlines
 from tests.support.accounts import Account, reasons, verdicts, view
 from tests.support.astraea_views import (
     GRANT,

@@ -1,41 +1,34 @@
-"""Astraea: long-term GPU-time fairness by leases (Ye et al., TPDS 2022), algorithms 1 and 2 and section 5.1.2."""
+"""One round of `astraea`: tenants are offered GPUs, each picks among its own jobs, and a walk places them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Blocked, Placement, Plan, Verdict
+from slurm_fair.model import Blocked, Placement, Verdict
 from slurm_fair.model.columns import among
 from slurm_fair.policy import (
     Balances,
     Bools,
     Candidates,
-    Decided,
     Draft,
     Floats,
     Ints,
-    PlacerName,
     Pools,
     Shapes,
     Sites,
     View,
     Walk,
-    Within,
-    Words,
     absent,
     all_of,
     any_of,
     by_tenant,
-    check_settings,
     expected_winners,
     merged,
     once,
-    only_renews,
     over_array_limit,
     placed,
     placer,
@@ -43,23 +36,18 @@ from slurm_fair.policy import (
     spreads,
 )
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, OTHERS_FIRST, UNUSABLE_NODES, Saying
-from slurm_fair.policy.orders.two_phase import Accounts, decided_by, fits_first_leases
+from slurm_fair.policy.orders.two_phase import Accounts, fits_first_leases
 from slurm_fair.policy.orders.walk import contest_of, may_place, placed_alone, with_due_gangs_first
-
-OWED_MOST = "it is among those owed most"
-EARLY = "it never ran, and with it the first leases of its tenant stay within its quota"
-FILLS = "it fills GPUs that nobody ahead of it can use"
-STILL_OWED = "it is still among those owed most"
-MISFIT = Words().misfit
-TENANT_SKIPPED = "a job of its tenant that goes before it does not fit now"
-NOWHERE = Words().nowhere
-NODE_NEEDED = "a job that is owed more needs its node"
-PROMISED_AWAY = "its GPUs were promised to a job that is owed more"
-MUST_START = "it must run now to make its deadline"
-MUST_GO_ON = "it must go on to make its deadline"
-TOO_LATE = "it can no longer make its deadline, so it waits its turn"
-
-_BETWEEN_EQUALS = "what its tenant has had by its weight"
+from slurm_fair_plugins.astraea.deadlines import Deadlines
+from slurm_fair_plugins.astraea.settings import AstraeaSettings
+from slurm_fair_plugins.astraea.walked import Walked
+from slurm_fair_plugins.astraea.words import (
+    EARLY,
+    NODE_NEEDED,
+    NOWHERE,
+    PROMISED_AWAY,
+    STILL_OWED,
+)
 
 
 class Preference(IntEnum):
@@ -71,55 +59,11 @@ class Preference(IntEnum):
     OTHER = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Astraea:
-    """The neediest tenant's neediest job first; the fields are the settings.
-
-    Section 5.2.1 names three kinds of jobs that a tenant's own order may prefer, and 6.1.1 uses one of them: so
-    new jobs first is on, and long-renewed leases are not preferred. The paper does not rank the kinds; here a
-    deadline goes before a first start, because what is missed is missed for good. A preferred job is charged like
-    any other. Tenants go by their rho, but for first leases within their quota (`early_starts`).
-
-    Jobs store only when they lose their lease (5.1.1, on-demand checkpoint): one that is renewed hears nothing.
-    """
-
-    choose_share: Literal["quota", "demand"] = "quota"  # eq. 16 or eq. 8
-    new_jobs_first: bool = True  # a job that never ran goes before others of its tenant
-    # So do leases renewed this often, after the new jobs.
-    keep_long_renewed: Annotated[int, Within(0, 1e9, "0 = off")] = 0
-    # A waiting job takes the place of a running sibling only when that one is ahead of it by so many leases.
-    swap_after: Annotated[float, Within(0, 1e6, "0 = as in the paper")] = 4.0
-    # A job that never ran goes before all others while first leases of its tenant hold no more of its quota.
-    early_starts: Annotated[float, Within(0, 1, "0 = as in the paper")] = 0.0
-    urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
-    placement: PlacerName = "consolidated"
-
-    rests = only_renews
-
-    def __post_init__(self) -> None:
-        check_settings(self, "astraea")
-
-    def plan(self, view: View) -> Plan:
-        """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
-        sheet = Draft(view)
-        if not view.waiting_rows.size and not view.over.size:
-            return sheet.unchanged()
-        round_ = Round(self, view)
-        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)
-
-    def decided(self, plan: Plan, view: View) -> Decided:
-        """The tenant's rho when the walk came to the job: with the leases that the plan gave it before."""
-        owed = "its quota" if self.choose_share == "quota" else "what it wanted of its quota"
-        name = f"what its tenant has had, with the leases of this round before it, of {owed}"
-        return Decided(name, True, decided_by(plan, view, self.choose_share), then=_BETWEEN_EQUALS)
-
-
-# No slots: each part is worked out when it is first asked for, and many a round has no need of some.
 @dataclass(frozen=True)
 class Round:
     """The candidates of one round, and the order in which they are picked."""
 
-    settings: Astraea
+    settings: AstraeaSettings
     view: View
 
     @once
@@ -361,84 +305,6 @@ class Round:
     def running(self) -> Bools:
         """Candidates that run: those that are contested."""
         return self.candidates.contested >= 0
-
-
-class Walked(NamedTuple):
-    """The result of a round's walk; candidates by number."""
-
-    places: Placement
-    granted: list[int]
-    filled: list[int]  # those of them that got what was left over
-    misfits: list[int]
-    skipped: Ints  # those whose tenant has a misfit
-    promised: list[int]  # contested ones whose GPUs were promised to others before
-    evicted: list[int]  # contested ones that lose their leases
-
-    @classmethod
-    def of(cls, walk: Walk, order: Ints, filled: list[int], promised: list[int]) -> Walked:
-        """The part of a walk that is kept: the plan may be asked why for long."""
-        granted, rows, skipped = list(walk.granted), walk.candidates.rows, order[:0]
-        if walk.misfits:
-            waits = order[walk.candidates.contested[order] < 0]
-            skipped = waits[walk.skipped(waits)]
-        places = placed(rows[granted], list(walk.granted.values())) if granted else Placement.none()
-        return cls(places, granted, filled, walk.misfits, skipped, promised, walk.contest.evicted)
-
-    def why(self, rows: Ints) -> Iterator[Saying]:
-        """Reasons why jobs that wait get their gangs, or do not; `rows` are those of the candidates."""
-        yield rows[self.skipped], TENANT_SKIPPED
-        for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
-            if some:
-                yield rows[some], text
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """The candidates that have to run now, as users and progress say it (section 5.2.1, third kind)."""
-
-    spare: Floats  # seconds that it may still wait before it has to start
-    urgent: Bools
-    missed: Bools  # it has a deadline that it cannot make even if it runs from now on
-
-    @classmethod
-    def of(cls, view: View, rows: Ints, urgent: str) -> Deadlines | None:
-        """None where no candidate has a deadline, or nobody is to go by them."""
-        said = view.snapshot.told
-        if said is None or urgent == "off":
-            return None
-        at = np.isfinite(said.deadline[rows]).nonzero()[0]
-        if len(at) == 0:
-            return None
-        terms, ahead = view.terms, said.deadline[rows[at]] - view.now
-        left, again = _needed(view, rows[at], ahead)
-        spare, late = ahead - again, np.where(view.waiting[rows[at]], again, left) > ahead
-        # A lease later it may take until the job whose GPUs it gets has given them back.
-        soon = terms.term + terms.grace + terms.interval if urgent == "tight" else np.inf
-        found = cls(np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool))
-        found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
-        return found
-
-    def why(self, rows: Ints, stays: Bools, walked: Walked | None) -> Iterator[Saying]:
-        """The reasons that deadlines give for starting, going on and waiting; `stays` are those that run."""
-        waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
-        if walked is not None:
-            stays[stays.nonzero()[0][walked.evicted]] = False
-            starts[walked.granted] = True
-        yield rows[starts & self.urgent], MUST_START
-        yield rows[stays & self.urgent], MUST_GO_ON
-        yield rows[waits & ~starts & self.missed], TOO_LATE
-
-
-def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each needs if it goes on, and if it starts anew.
-
-    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left. A job
-    of which nobody knows how long it takes needs all the time that there is.
-    """
-    left, limit = view.told.left_seconds[rows], view.snapshot.jobs.time_limit_seconds[rows]
-    left = np.where(np.isfinite(left), left, np.maximum(ahead, 0.0))
-    again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
-    return left, again
 
 
 def _numbered(flags: Bools) -> tuple[Ints, Ints]:
