@@ -148,7 +148,11 @@ def test_a_sweep_whose_leases_were_renewed_for_a_whole_term_says_nothing_of_it(t
 @pytest.mark.usefixtures("here")
 def test_leases_that_end_together_have_no_renewal_of_their_own(tmp_path: Path) -> None:
     trace = made(tmp_path, jobs=6)
-    assert swept(trace, "--policy", "srtf", "--align", "aligned", "--renewal", "5000").code == 0
+    refused = swept(trace, "--policy", "srtf", "--align", "aligned", "--renewal", "5000")
+    assert (refused.code, refused.complaint.strip()) == (
+        2,
+        "slurm-fair: --renewal is of leases that roll: leave it out, or --align aligned",
+    )
     assert swept(trace, "--policy", "srtf", "--align", "aligned").code == 0
 
 
