@@ -18,12 +18,12 @@ _LEAST_WEIGHT = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Gavel(InRounds):
-    """Max-min fairness (section 4.1): the least  throughput / (weight x throughput under equal shares)  is raised.
+    """Max-min fairness (section 4.1): it makes the least of the jobs' ratios as large as it can.
 
-    As high as can be, that is. The throughput is multiplied by the gang, so that jobs get equal GPU-time.
-    Water-filling: the next least is raised too. On one GPU type rates cancel out: every job gets the same GPU-time
-    per weight, or all of its time. Readings: a job's weight is its own, tenants play no part; a job's progress
-    and batch size play none either.
+    The ratio is  throughput / (weight x throughput under equal shares). The throughput is multiplied by the
+    gang, so that jobs get equal GPU-time. Water-filling: then it raises the next least. On one GPU type rates
+    cancel out: every job gets the same GPU-time per weight, or all of its time. Readings: a job's weight is its
+    own, tenants play no part; a job's progress and batch size play none either.
     """
 
     called: ClassVar[str] = "gavel"

@@ -102,7 +102,7 @@ def _memory(view: View, owners: Bools) -> dict[str, list[int]]:
 
 
 def _in_own_cells(view: View, waits: Ints, owners: Bools) -> Ints:
-    """Places in `waits`, sorted by tenant and age, of those for whom their virtual cluster has room."""
+    """Places in `waits` of the jobs for which their virtual cluster has room, sorted by tenant and age."""
     jobs, tenants = view.snapshot.jobs, view.snapshot.tenants
     node_gpus = int(view.snapshot.nodes.gpus.max(initial=1))
     part = whole_parts(view.snapshot.total_gpus, tenants.weight)

@@ -17,7 +17,7 @@ _MOST_TEXT = 300
 
 
 class DaemonState(StrEnum):
-    """The state of the daemon; of a silent one only its silence tells, and not itself."""
+    """The state of the daemon. A silent daemon does not say so: that it is silent follows from its age."""
 
     ACTING = "acting"
     PAUSED = "paused"

@@ -15,7 +15,7 @@ _LEFT_OUT = ("tenants", "nodes_out")
 
 
 def nameless(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same keys; of texts only those that cannot name anybody, and nothing of tenants and nodes."""
+    """The same keys with the texts that cannot name anybody, and nothing about tenants and nodes."""
     kept = {name: _bare(name, value) for name, value in document.items()}
     kept["jobs"] = [{**job, "decided": None} for job in kept.get("jobs", ())]  # the number is a tenant's
     return kept | dict.fromkeys(_LEFT_OUT, ()) | {"note": NOTE}

@@ -218,7 +218,7 @@ class Reasons:
         return [] if word == OTHERS_FIRST else [word]
 
     def _word(self, row: Row) -> str:
-        """The policy's word, with whom it means."""
+        """The policy's word, with the names of the jobs that it means."""
         word = clean(row["why"])
         if _is_limited(row):
             return self._limited(row, word)

@@ -75,7 +75,7 @@ def _some(names: list[str]) -> str:
 
 
 def job_counts(snapshot: Snapshot) -> Iterator[Finding]:
-    """Counts of jobs that are managed, and of those that are not, and why."""
+    """Counts of managed jobs and of jobs left alone, and the reasons."""
     table = snapshot.jobs
     waits, runs = (int((table.state == state).sum()) for state in (JobState.WAITING, JobState.RUNNING))
     yield ok(f"managed jobs: {waits} waiting, {runs} running")

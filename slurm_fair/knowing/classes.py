@@ -26,7 +26,7 @@ def counting_epochs(job_class: JobClass) -> JobClass:
 
 @dataclass
 class Classes:
-    """The class of each job, worked out once for each run; of jobs that are over, what it was while they lived."""
+    """The class of each job, worked out once for each run; an ended job keeps the class that it had."""
 
     words_of: WordsOf
     alike: Alike

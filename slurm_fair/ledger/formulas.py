@@ -99,7 +99,7 @@ def unfair_fraction(had: Floats, owed: Floats, demanded: Bools) -> float:
 
 
 def faded_parts(elapsed: float, half_life_seconds: float) -> tuple[float, float]:
-    """The part that is left of an older sum, and of what came since then, spread evenly over that time."""
+    """The part that is left of an older sum, and the part of an amount that came since then at an even rate."""
     if half_life_seconds <= 0 or elapsed <= 0:
         return 1.0, 1.0
     rate = np.log(2.0) * elapsed / half_life_seconds

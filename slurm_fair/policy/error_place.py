@@ -33,7 +33,7 @@ def where_loading(error: BaseException) -> str:
 
 
 def beginning(kind: type) -> str:
-    """`file:line` of the method `plan` of a class; of a class without one, the name of its module."""
+    """`file:line` of the method `plan` of a class; the name of its module if the class has no such method."""
     code = getattr(getattr(kind, "plan", None), "__code__", None)
     return kind.__module__ if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 

@@ -50,7 +50,7 @@ class Profiling:
 
 
 def ended_with_turns(view: View, profiling: Profiling) -> Leases:
-    """The leases, of which those of turns end when these do."""
+    """The leases; the lease of a job in its turn ends with the turn."""
     turns = [turn for turn in TurnBook.kept(view.memory, view.now).turns if not turn.over]
     if not turns:
         return view.leases
@@ -66,7 +66,7 @@ def ended_with_turns(view: View, profiling: Profiling) -> Leases:
 
 
 def _reported(turns: Sequence[Turn], view: View, profiling: Profiling) -> Bools:
-    """Turns of jobs that have reported enough steps there, of which their speed is known."""
+    """Turns of jobs whose speed is known there, from enough reported steps."""
     profiles = view.snapshot.profiles
     if profiles is None:
         return np.zeros(len(turns), dtype=bool)

@@ -19,7 +19,7 @@ YEARS = 1e9  # seconds: as long as anything here lasts
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Finite numbers between two others; of a list or a table, all of its numbers."""
+    """Finite numbers between two others; a list or a table must have only such numbers."""
 
     least: float
     most: float

@@ -51,7 +51,7 @@ class _Broken(Exception):
 
 @dataclass(slots=True)
 class PolicyTrial:
-    """One policy and what was found; of each rule the first fault is enough."""
+    """One policy and the first fault that was found for each rule."""
 
     make: Callable[[], Policy]
     keep: Keep

@@ -70,7 +70,7 @@ def _with_lease(leases: Leases, rows: Ints, snapshot: Snapshot) -> tuple[Ints, I
 
 
 def with_next_term(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
-    """The leases, of which these rows are renewed now."""
+    """The leases; these rows are renewed now."""
     end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
     end[rows], granted[rows] = terms.renewed_end(now), now
     renewals[rows] += 1

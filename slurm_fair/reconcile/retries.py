@@ -132,7 +132,7 @@ def backoff_after(backoff: Retries[int], events: Sequence[Event], now: float) ->
 def resting_after(
     standing: Standing, outcomes: Sequence[Outcome], snapshot: Snapshot, terms: LeaseTerms
 ) -> Standing:
-    """The standing with the rests after these acts; of the acts done, only a closed gate may leave a job resting.
+    """The standing with the rests after these acts. Of acts done, only a closed gate leaves a job resting.
 
     A job that is freed is not managed, and the cluster knows when to try it again.
     """

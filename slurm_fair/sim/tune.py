@@ -115,7 +115,7 @@ def advise(trials: Sequence[Trial], tolerances: Tolerances | None = None) -> Adv
 
 
 def _least_disturbing(ties: Sequence[Trial]) -> Trial:
-    """The one with the fewest pre-emptions; of those that only chance tells from it the nearest to the usual."""
+    """The trial with the fewest pre-emptions; chance apart, the nearest to the usual."""
     fewest = min(ties, key=lambda trial: (trial.preemptions, _from_usual(trial)))
     near = [trial for trial in ties if not _differs(trial, fewest, "preemptions")]
     return min(near, key=_from_usual)
@@ -189,7 +189,7 @@ def _reason(
     if alike and all(one.regret < _NO_DIFFERENCE for one in behind.values()):
         return f"the term makes no difference here and it is the nearest to the usual {USUAL_TERM:g} s"
     everywhere = _behind(chosen, sound, limits)
-    within = chosen.overhead <= limits.overhead  # only then the sentence begins with whom it speaks of
+    within = chosen.overhead <= limits.overhead  # the sentence then begins with the terms that it compares
     text = _cost(chosen, limits) + _lags(lag if within else everywhere)
     if lag.regret > _GOOD:
         none = (

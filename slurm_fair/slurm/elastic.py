@@ -136,7 +136,7 @@ def elastic_sizes(jobs: JobTable, found: Requests) -> tuple[Sizes | None, dict[i
 
 
 def asked_gpus(jobs: JobTable, found: Requests, sizes: Sizes | None) -> Ints:
-    """The gang that each job's user asked for; of jobs that nobody resizes that is the gang they have."""
+    """The gang that each job's user asked for; a job that nobody resizes has that gang."""
     elastic = found.resized.copy()
     if sizes is not None:
         elastic[sizes.row] = True

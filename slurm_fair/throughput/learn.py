@@ -41,7 +41,7 @@ def learned(known: Known, samples: Samples, now: float, keeping: Keeping) -> Kno
 
 
 def learned_ends(known: Known, ends: Ends, now: float, keeping: Keeping) -> Known:
-    """Fold some more ended jobs in; of each class the newest stay."""
+    """Fold some more ended jobs in; the newest of each class stay."""
     if not len(ends):
         return known
     good = np.isfinite(ends.seconds) & (ends.seconds > 0) & (ends.gpus > 0) & (ends.time <= now)

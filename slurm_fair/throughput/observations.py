@@ -67,7 +67,7 @@ class _Flat:
     doubt: Floats
 
     def few(self, weight: Floats) -> _Flat:
-        """The batch sizes of each group with the most weight; of their observations some of each scale in turns.
+        """The batch sizes of each group with the most weight, with some observations of each scale in turns.
 
         One GPU, about two, about four ... on one node and on several are scales.
         """

@@ -1,4 +1,4 @@
-"""Trace CSV out: the required columns, and of the others those that say something."""
+"""Trace CSV out: the required columns, and each other column that says something."""
 
 from __future__ import annotations
 

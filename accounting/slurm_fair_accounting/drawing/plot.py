@@ -114,7 +114,7 @@ def over_time(span_seconds: float, since: str = "the first submission") -> tuple
 
 
 def cumulative(name: str, values: Numbers, place: int = 0) -> Series:
-    """The part of the values that is at most x; of very many values, evenly chosen quantiles."""
+    """The part of the values that is at most x; very many values stand as evenly chosen quantiles."""
     known = np.sort(values[~np.isnan(values)])
     part = np.arange(1, len(known) + 1) / max(len(known), 1)
     kept = chosen(len(known))

@@ -11,7 +11,7 @@ _MOST_NAMED = 40
 
 
 def refuse_unknown(source: JournalReader, tenant: str | None, user: str | None) -> None:
-    """Refuse whom the source has never heard of; one without a row in a period is another matter."""
+    """Refuse a name that the source has never heard of; a name without a row in a period is no mistake."""
     if tenant:
         refuse_name("tenant", tenant, tenants_of(source))
     if user:
@@ -26,7 +26,7 @@ def refuse_name(kind: str, name: str, known: set[str]) -> None:
 
 
 def tenants_of(source: JournalReader) -> set[str]:
-    """Everybody whom the ledger has an account of; of an export, whoever is named in it."""
+    """All tenants with an account in the ledger, or all that an export names."""
     standing = source.latest()
     if standing is not None:
         return set(standing.ledger.tenants.names)
@@ -35,5 +35,5 @@ def tenants_of(source: JournalReader) -> set[str]:
 
 
 def users_of(source: JournalReader) -> set[str]:
-    """Every user whom an event names; a ledger has no users."""
+    """All users that an event names; a ledger has no users."""
     return {str(event.detail["user"]) for event in source.events() if event.detail.get("user")}

@@ -53,7 +53,7 @@ class _Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PeriodChoice:
-    """One period: what may be given, to whom it is worth what, and how a gang is laid."""
+    """One period: the GPUs on offer, their worth to each job, and the way in which a gang is laid."""
 
     view: View
     worth: Worth

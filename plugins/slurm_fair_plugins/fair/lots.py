@@ -41,7 +41,7 @@ class Lots(NamedTuple):
 
     @classmethod
     def of(cls, view: View, worth: Worth, stock: Stock, able: Bools, restart_seconds: float) -> Lots:
-        """Staying is a lot of each that runs; those who run and who wait and are worth most may go anywhere."""
+        """Each job that runs has the lot of staying. The jobs that are worth most may go to any node too."""
         contested = stock.contested[worth.rows]
         freely = _names_no_node(view, worth.rows)
         free = freely & able & ~contested
@@ -210,7 +210,7 @@ class _Goes(NamedTuple):
 
     @classmethod
     def of(cls, view: View, rows: Ints, worth: Floats, asked: _Asked, stock: Stock, nodes: Ints) -> _Goes:
-        """Every size of each job on every node that could take it; of several nodes some sets."""
+        """Every size of each job on every node that could take it, and on some sets of several nodes."""
         pools = Pools.of(view.snapshot)
         one, several = asked.kept(asked.nodes == 1), asked.kept(asked.nodes > 1)
         which, at = (pools.nodes[one.pool][:, nodes] & (stock.gpus[nodes] >= one.gpus[:, None])).nonzero()

@@ -1,4 +1,4 @@
-"""The house policy: GPU-hours to whom they are worth most, by quota, work left, fair finish time and makespan."""
+"""The house policy: GPU-hours go to the jobs to which they are worth most."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Fair:
         check_settings(self, "fair")
 
     def plan(self, view: View) -> Plan:
-        """GPUs to those to whom they are worth most: by the walk, and by the solver where it may find more."""
+        """Give GPUs to the jobs to which they are worth most, by the walk or by a solver that finds more."""
         asks = self.solver == "always" or (self.solver == "auto" and has_shapes(view.snapshot))
         return self._planned(view, (view.deadline - view.now) / 2 if asks else 0.0)
 

@@ -20,7 +20,7 @@ _ROUNDING = 1e-3
 
 
 def gantt_of(case: Case, done: FinishedRun) -> str:
-    """The chart of one policy; of very many runs the first ones."""
+    """The chart of one policy; where there are very many runs it shows the first ones."""
     machines, result = case.scenario.machines, done.result
     first = float(np.nanmin(result.outcomes.submit))
     span = float(result.outcomes.ended_or_now.max()) - first

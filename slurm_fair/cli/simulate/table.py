@@ -150,7 +150,7 @@ def metrics() -> Iterator[Metric]:
 
 
 def metric_text(metric: Metric, row: Row) -> str:
-    """One value as a person reads it; of several runs mean and spread."""
+    """One value as a person reads it; mean and spread where there are several runs."""
     value = mean_of(row, metric.key)
     if value is None or not math.isfinite(value):
         return NOTHING

@@ -103,7 +103,7 @@ def prepared(
 
 
 def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not as they are unless given, by their names; of files what is in them."""
+    """The options that somebody gave, by their names; a file stands for its content."""
     found: dict[str, Any] = {}
     for param in context.command.params:
         name = param.name or ""

@@ -30,7 +30,7 @@ class SweepProgress(Protocol):
 
 
 class _Lines:
-    """Tells of failures at once, and of the rest about once a minute."""
+    """Tells of each failure at once, and of all other runs about once a minute."""
 
     def __init__(self, runs: int) -> None:
         self._runs, self._ended, self._said = runs, 0, time.monotonic()

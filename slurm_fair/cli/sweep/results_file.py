@@ -223,7 +223,7 @@ def _in_order(*options: Iterable[str]) -> list[str]:
 
 
 def _content(value: Any) -> Any:
-    """A file is the same wherever it lies."""
+    """The value to compare: of a file its content, wherever the file lies."""
     return value["sha256"] if _is_file(value) else value
 
 

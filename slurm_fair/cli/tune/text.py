@@ -151,7 +151,7 @@ class TuneAnswer:
         return tuple(each for column in COLUMNS for each in (column, *DEVIATIONS.get(column.key, ())))
 
     def table(self) -> list[dict[str, Any]]:
-        """A row a term; of several runs their means."""
+        """One row for each term; means where there are several runs."""
         return [
             {
                 **row,

@@ -1,4 +1,4 @@
-"""Plans of policies that choose exact places: what may be given, what was chosen, and whom that stops."""
+"""Plans of policies that choose exact places: GPUs on offer, places chosen, and jobs that are stopped."""
 
 from __future__ import annotations
 

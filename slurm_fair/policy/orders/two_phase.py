@@ -155,7 +155,7 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
 
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
-    """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
+    """Candidates that would win if only their numbers of GPUs counted: others are evicted before these."""
     contested = view.flags(candidates.rows[candidates.contested >= 0])
     places, numbers = view.lease_places, pools.neighbourhood
     wins = np.zeros(len(candidates.rows), dtype=bool)

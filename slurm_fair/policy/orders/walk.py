@@ -125,7 +125,7 @@ class Candidates:
 
 
 def with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
-    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
+    """The order, then the contested rows that are not in it; each with its number among these and its gang."""
     unlisted = contested[~view.flags(order)[contested]]
     rows = np.concatenate((order, unlisted))
     of_contest = view.flags(contested)[rows]
@@ -146,7 +146,7 @@ def contest_of(
 
 
 def stretches(order: Ints, size: int) -> Iterator[Ints]:
-    """The order in growing parts, of which the first has so many jobs."""
+    """The order in growing parts; the first part has so many jobs."""
     while len(order):
         yield order[:size]
         order, size = order[size:], min(2 * size, STRETCH)

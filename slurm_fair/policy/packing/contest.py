@@ -113,7 +113,7 @@ class Contest:
             self._left -= gpus
 
     def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
-        """Lay a gang in one of its ways where it harms least, evicting whom it must; None = fits nowhere."""
+        """Lay a gang in one of its ways where it harms least, and evict who must leave; None = fits nowhere."""
         # What did not fit all that may be had will not fit later: it only shrinks.
         hopeless = self._hopeless[evict]
         if hopeless:
@@ -127,7 +127,7 @@ class Contest:
         return None
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
-        """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
+        """Its place from now on, as Slurm will split it; a spread gang takes all that it may come to have."""
         sizes, in_order = self._pools.size_of, sites
         if gang.poured:  # what comes free where most is missing may do for the others of its nodes
             in_order = sorted(sites, key=lambda site: self.free.gpus_of(site[0]) - site[1])

@@ -14,7 +14,7 @@ _MOST_WAYS = 1000  # sets of racks of one size that are tried where nodes are no
 
 
 def gathered(rack: Ints, must: Ints, others: Ints, worth: Ints, count: int, least: int) -> Ints:
-    """`must` and so many of the others, of which the first come first, in as few racks as can be.
+    """`must` and so many of the others, the first ones first, in as few racks as can be.
 
     `rack` and `worth` are by node; those taken of the others are worth `least` together, as that many of all of
     them are. Of sets of racks that will do the one is taken whose first nodes come first.

@@ -23,7 +23,7 @@ Hear = Callable[[Happened, Sequence[int]], None]
 
 
 class LedgerBatches:
-    """Folds looks into ledgers, many at a time; `hear` is given what each pass shows, and of which look."""
+    """Folds looks into ledgers, many at a time; each pass gives `hear` a look and what it shows."""
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear

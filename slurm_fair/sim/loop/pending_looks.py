@@ -86,7 +86,7 @@ def _some(became: Became, looks: set[int]) -> Became:
 
 
 def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
-    """Jobs of whom nothing but what the ledger asks for is known."""
+    """Jobs with the columns that the ledger asks for, and no others."""
     return JobTable.unchecked(dict(zip(_SHOWN, columns, strict=True)))
 
 
@@ -238,7 +238,7 @@ class _Series:
             self._odd[look[other]] = True
 
     def _runs(self, look: Ints, row: Ints, had: Bools, is_new: Bools, is_stop: Bools) -> tuple[Bools, Bools]:
-        """Flags of the rows that began to run, and of those that are over, if all that a look shows is plain."""
+        """Flags of rows that began to run, and flags of rows that are over, if a look shows nothing else."""
         jobs, since, now = self._jobs, self._times[look], self._times[look + 1]
         submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.done[row]
         # It holds GPUs now, or it did since it began, and is over.
@@ -255,7 +255,7 @@ class _Series:
 
 
 def _spans(old: Ints, new: Ints, look: Ints) -> list[tuple[slice | Ints, slice | Ints]]:
-    """Rows at a look and at the next one; of long tables look by look, mostly as slices, which copy nothing."""
+    """Rows at a look and at the next one. Long tables come look by look, mostly as slices, which copy nothing."""
     if old.size < _LONG or old.size < _LONG * (look.item(-1) + 1):
         return [(old, new)]
     ends = look.searchsorted(np.arange(look.item(-1) + 2))

@@ -26,8 +26,8 @@ _RunsByStart = Mapping[tuple[int, float], Run]
 class SettlingJournal:
     """A Journal before another one; `standing` is what goes on from the last look.
 
-    Where the ledger is folded in batches, ticks do not tell what became of jobs: the batches are asked for a look
-    of which the books say more than where its runs lay.
+    Where the ledger is folded in batches, ticks do not tell what became of jobs. This journal then asks the
+    batches for a look, where the books tell more of a run than its nodes.
     """
 
     def __init__(self, books: Books, journal: Journal, batches: LedgerBatches | None) -> None:

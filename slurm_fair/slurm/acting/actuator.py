@@ -184,7 +184,7 @@ class Actuator:
         return replace(lines, then=resizing.own_size(job, self.claims, action, row) + lines.then)
 
     def _job(self, action: Action, row: FreshRow) -> str:
-        """The id to act on; of an unsplit array just its waiting tasks."""
+        """The id to act on; for an unsplit array the ids of its waiting tasks alone."""
         if action.whole_record and 0 < len(row.tasks) <= scontrol_lines.MOST_TASK_TEXT:
             return scontrol_lines.tasks_id(action.key, row.tasks)
         return scontrol_lines.job_id(action.key)

@@ -64,9 +64,10 @@ def _spent(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Ma
 def without_taken_lists(
     marks: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
 ) -> list[Mark]:
-    """Marks without the node lists and sizes that are seen gone: the same on such a job is not ours again.
+    """Marks without the node lists and sizes that are seen gone.
 
-    An act of unknown outcome may be carried out a while after it was sent.
+    Where a user sets the same list or size later, it is the user's own. An act of unknown outcome may be carried
+    out a while after it was sent.
     """
     carried_out = [mark for mark in marks.all() if now - mark.set_at > _CARRIED_OUT_SECONDS]
     ours = [mark for mark in carried_out if (mark.pinned and mark.pin) or mark.size]

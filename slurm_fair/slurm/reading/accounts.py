@@ -18,7 +18,7 @@ _EVERY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each account, and of one that Slurm does not list (yet)."""
+    """The weight of each account, and the usual weight for an account that Slurm does not list (yet)."""
 
     by_account: Mapping[str, float] = field(default_factory=dict)
     usual: float = 1.0

@@ -99,7 +99,7 @@ class SizeRequest:
         return all(part in pair for part, pair in list(zip(mine, theirs, strict=True))[:loose])
 
     def is_like(self, other: SizeRequest) -> bool:
-        """True if both ask for the same; of a gang whose GPUs are given in all Slurm chooses the rest."""
+        """True if both ask for the same; where a gang gives its GPUs in all, Slurm chooses the rest."""
         return self.is_as_large_as(other) if self.field == PER_JOB else self == other
 
 
