@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
+from slurm_fair.cli.site_files import GATE_CALL, HOOK, KINDS, WAKE, File, InitChoices, files, folders
 from slurm_fair.config.checks import CHOICES
 from slurm_fair.config.sections import Config
 from slurm_fair.config.tree import DEFAULT_PATH, load_config
+from slurm_fair.doctor.storage import TIMER
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.host.state_folder import write_kept
 from slurm_fair.slurm.command import Commands

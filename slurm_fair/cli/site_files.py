@@ -14,6 +14,7 @@ from typing import Any
 from slurm_fair.board.health import hooks_file
 from slurm_fair.config.sections import Config
 from slurm_fair.config.words import commented_file
+from slurm_fair.doctor.storage import TIMER
 from slurm_fair.errors import InputError
 from slurm_fair.looks.bell import place
 
@@ -62,7 +63,6 @@ def files(wishes: InitChoices) -> tuple[File, ...]:
     )
 
 
-TIMER = "slurm-fair-deadman.timer"
 _UNIT_NAMES = ("slurm-fair.service", "slurm-fair-deadman.service", TIMER)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from slurm_fair.demo.measure import Measures
 from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts
+from slurm_fair.model.counted import first_of
 from slurm_fair_templates.demo_counter import verify
 
 _NAMED = 3  # offenders that a line names
@@ -76,7 +77,11 @@ def prove(scenario: DemoScenario, facts: ActFacts, measures: Measures) -> tuple[
         *_same_work(found),
         _only_unanswered_lose(found, facts),
         _books_agree(found, facts, measures),
-        Check("nothing of ours is left on any job", not facts.left, _some(facts.left) or "no job, no mark"),
+        Check(
+            "nothing of ours is left on any job",
+            not facts.left,
+            first_of(facts.left, _NAMED) or "no job, no mark",
+        ),
         *_parted_fairly(scenario, measures),
         Check(
             "the daemon ran to its end without an error",
@@ -177,12 +182,11 @@ def most_astray(scenario: DemoScenario, window_seconds: float) -> tuple[float, s
 
 
 def _named(names: Sequence[str]) -> str:
-    return f"; not so: {_some(names)}" if names else ""
+    return f"; not so: {_named(names)}" if names else ""
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _named(names: Sequence[str]) -> str:
+    return first_of(names, _NAMED)
 
 
 def ticks(seconds: Sequence[float]) -> str:

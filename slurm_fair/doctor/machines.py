@@ -10,7 +10,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
-from slurm_fair.model.counted import counted
+from slurm_fair.model.counted import counted, first_of
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from slurm_fair.slurm.scope import Territory
 
@@ -51,13 +51,13 @@ def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
     mixed = [node.name for node in managed if node.gpu_type == "+"]
     if mixed:
         yield warning(
-            f"several GPU types on one node, so no new work is planned there: {_some(mixed)}",
+            f"several GPU types on one node, so no new work is planned there: {first_of(mixed, _NAMED)}",
             "give such nodes a partition of their own, outside [scope]",
         )
     out = [f"{node.name} ({node.why_unusable})" for node in managed if node.why_unusable]
     if out:
         yield warning(
-            f"{len(out)} of {counted(len(managed), 'node')} take no work: {_some(out)}",
+            f"{len(out)} of {counted(len(managed), 'node')} take no work: {first_of(out, _NAMED)}",
             "look at `sinfo -R`",
         )
 
@@ -67,11 +67,6 @@ def _gpus(managed: list[RawNode]) -> Counter[str]:
     for node in managed:
         counts["of several types" if node.gpu_type == "+" else node.gpu_type] += node.gpus
     return counts
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def job_counts(snapshot: Snapshot) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
     check_files(path)
     with as_store_errors(path):
         conn = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
-    db = _wrap(conn)
+    db = wrapped(conn)
     try:
         with as_store_errors(path):
             _prepare(db, path)
@@ -55,7 +55,7 @@ def _connect_reader(path: Path, how: str, busy_seconds: float) -> Database:
     uri = f"file:{quote(str(path.absolute()))}?{how}"
     conn = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     try:
-        db = _wrap(conn)
+        db = wrapped(conn)
         if check_version(db, path):
             raise StoreError(
                 f"{path}: was made by an older slurm-fair: start the daemon once to bring it up to date"
@@ -66,8 +66,8 @@ def _connect_reader(path: Path, how: str, busy_seconds: float) -> Database:
     return db
 
 
-def _wrap(conn: sqlite3.Connection) -> Database:
-    # No plugins: nothing that happens to be installed may change what the journal's connection does.
+def wrapped(conn: sqlite3.Connection) -> Database:
+    """The connection without plugins: nothing that happens to be installed may change what it does."""
     return Database(conn, recursive_triggers=False, execute_plugins=False)
 
 

@@ -21,6 +21,7 @@ from slurm_fair.cli.sweep.task import Row
 from slurm_fair.cli.sweep.variants import base_of
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.policy.registry import in_full, load_recorded
+from slurm_fair.store.connection import wrapped
 from slurm_fair.store.rows import plain
 
 APPLICATION = 0x53465357  # says that a database is the file of a sweep
@@ -71,7 +72,7 @@ class ResultsFile:
             by_uri = isinstance(address, str)
             conn = sqlite3.connect(address, uri=by_uri, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            file = cls(path, _wrapped(conn))
+            file = cls(path, wrapped(conn))
             with _in_words(path):
                 begin(file)
             yield file
@@ -239,11 +240,6 @@ def _given(option: str, value: Any) -> str:
     if _is_file(value):
         return f"with {option} {plain(value['file'])} (sha256 {value['sha256'][:8]}...)"
     return f"with {option} {value if isinstance(value, str) else json.dumps(value)}"
-
-
-def _wrapped(conn: sqlite3.Connection) -> Database:
-    # No plugins: nothing that happens to be installed may change what this connection does.
-    return Database(conn, recursive_triggers=False, execute_plugins=False)
 
 
 @contextmanager
