@@ -108,12 +108,12 @@ def _same_work(found: Sequence[Evidence]) -> tuple[Check, ...]:
         Check(
             "every job ended with the hash of all its steps, each counted once",
             not wrong,
-            f"{len(found) - len(wrong)} of {len(found)} jobs, {steps} steps" + _named(wrong),
+            f"{len(found) - len(wrong)} of {len(found)} jobs, {steps} steps" + _not_so(wrong),
         ),
         Check(
             "no job ran twice under one restart count",
             not twice,
-            f"{sum(len(each.starts) for each in found)} starts" + _named(twice),
+            f"{sum(len(each.starts) for each in found)} starts" + _not_so(twice),
         ),
     )
 
@@ -127,7 +127,7 @@ def _only_unanswered_lose(found: Sequence[Evidence], facts: ActFacts) -> Check:
     return Check(
         "no pre-emption that was answered lost a step",
         not guilty,
-        f"{facts.requeued} pre-emptions{late}, {lost} steps run again" + _named(guilty),
+        f"{facts.requeued} pre-emptions{late}, {lost} steps run again" + _not_so(guilty),
     )
 
 
@@ -181,11 +181,11 @@ def most_astray(scenario: DemoScenario, window_seconds: float) -> tuple[float, s
     return of_the_least, f"{_STARVED:.0%} of the smallest due"
 
 
-def _named(names: Sequence[str]) -> str:
-    return f"; not so: {_named(names)}" if names else ""
+def _not_so(names: Sequence[str]) -> str:
+    return f"; not so: {_first(names)}" if names else ""
 
 
-def _named(names: Sequence[str]) -> str:
+def _first(names: Sequence[str]) -> str:
     return first_of(names, _NAMED)
 
 
