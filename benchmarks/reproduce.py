@@ -280,7 +280,7 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in "
         "which a tenant's rho was below 1, and below 0.95: a look every 10 s "
         "leaves short waits to everybody. No job of this trace has a declared run time: policies that go by "
-        "run times were told the true one.",
+        "run times were told the true one. Rows of `fair`, the controller's default policy, are in docs/fair.md.",
         "",
         "| weights | GPUs | policy | leases | looks | "
         + " | ".join(title for title, _, _ in _COLUMNS)

@@ -12,7 +12,7 @@ from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted, first_of
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
-from slurm_fair.slurm.scope import Territory
+from slurm_fair.slurm.scope import INTERACTIVE, Territory
 
 _NAMED = 5  # names in one line
 
@@ -89,6 +89,11 @@ def job_counts(snapshot: Snapshot) -> Iterator[Finding]:
     reasons = Counter(alone.reason for alone in snapshot.left_alone if not alone.unreadable)
     for reason, count in reasons.most_common():
         yield ok(f"{counted(count, 'job')} of the managed partitions left to plain Slurm: each {reason}")
+    if any(alone.reason == INTERACTIVE for alone in snapshot.left_alone):
+        yield warning(
+            "srun and salloc start before jobs behind gates: a flood of them gets each GPU that comes free",
+            'gate them: [scope] interactive = "gate", and write the hook anew (`slurm-fair init --only plugin`)',
+        )
     holders = table.running
     rigid = int((holders & ~table.requeueable).sum())
     if rigid:

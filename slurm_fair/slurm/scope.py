@@ -76,6 +76,7 @@ def refused(rows: NDArray[np.void], queue: Queue) -> Bools:
     return found
 
 
+INTERACTIVE = "is interactive (srun or salloc): it cannot be requeued"
 _UNLISTED_ACCOUNT = (
     "has an account that neither Slurm nor the configuration lists, "
     f"and its user has {OF_A_USER} such already"
@@ -105,8 +106,7 @@ def left_alone(
     tests: dict[str, Bools] = {
         "asks for no GPU": (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
         "is one part of a heterogeneous job": rows["het"],
-        "is interactive (srun or salloc): it cannot be requeued": ~rows["batch"]
-        & (scope.interactive != "gate"),
+        INTERACTIVE: ~rows["batch"] & (scope.interactive != "gate"),
         "runs in a reservation": in_reservation,
         "asks for several GPU types at once": several,
         "names a node in its --nodelist that is not managed": wants_others(rows, queue, territory.nodes),

@@ -1,12 +1,15 @@
-"""Findings about nodes."""
+"""Findings about nodes and jobs."""
 
 from __future__ import annotations
 
 import pytest
 
 from slurm_fair.doctor import Level
-from slurm_fair.doctor.machines import nodes
+from slurm_fair.doctor.machines import job_counts, nodes
+from slurm_fair.model import LeftAlone
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
+from slurm_fair.slurm.scope import INTERACTIVE
+from tests.support.builders import job, snapshot
 from tests.support.site_facts import ERROR, FACTS, OK, WARNING, worst
 
 
@@ -30,3 +33,10 @@ def test_the_nodes(listed: list[RawNode], level: Level, words: str) -> None:
     found = list(nodes(NodeListing(by_name, {"gpu": tuple(by_name)}, {"gpu": True}), FACTS))
     assert worst(found) is level
     assert any(words in f.what for f in found), found
+
+
+@pytest.mark.parametrize(("reason", "warned"), [(INTERACTIVE, True), ("runs in a reservation", False)])
+def test_jobs_that_no_gate_keeps_back_are_warned_of(reason: str, warned: bool) -> None:
+    seen = snapshot(nodes={"n1": 8}, jobs=[job(1)], left_alone=[LeftAlone("7", reason, "ann")])
+    found = [finding for finding in job_counts(seen) if "srun and salloc" in finding.what]
+    assert [finding.level for finding in found] == ([WARNING] if warned else [])
