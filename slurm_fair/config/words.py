@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from slurm_fair.config.checks import CHOICES
 from slurm_fair.config.sections import Config
 from slurm_fair.config.tree import DEFAULT_PATH
-from slurm_fair.policy.registry import load
+from slurm_fair.errors import PolicyError
+from slurm_fair.policy.registry import DEFAULT_POLICY, kind_of, load, names
+from slurm_fair.policy.setting_words import SettingWords, explanation_of
 
 SECTIONS = {
     "scope": "Which jobs are managed. Jobs without GPUs, heterogeneous jobs and jobs in reservations are left to "
@@ -120,59 +122,6 @@ KEYS = {
     "log.level": "debug, info, warning or error: lines below it are not written",
     "log.json": "one JSON object a line instead of text",
 }
-# Policies whose settings are written out; what each one is by default, the policy itself says.
-POLICIES = {
-    "fair": "The jobs to which a GPU-hour is worth most, by quota, work left and finish time (the policy in force "
-    "without another name); docs/fair.md says what each setting costs.",
-    "astraea": "Astraea: the tenant that had least of what it is owed, then its job that had least.",
-}
-_PLACEMENT = (
-    "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more rather than wait, "
-    "where its user left that open; or the name of an entry point of the group slurm_fair.placements"
-)
-POLICY_KEYS = {
-    "fair.price_hours": "X, the price of a tenant's quota: a job of a tenant beyond its quota goes before those "
-    "within theirs once it has no more hours left. 0: quota first; 24: nearly shortest first",
-    "fair.debt_hours": "hours of its quota that a tenant may lack: from there on its jobs within quota go first",
-    "fair.repay_leases": "leases within which a tenant gets back what it lacks: its quota grows by so much; "
-    "0: a quota never grows",
-    "fair.unknown_beyond": "what a job of unknown length ran counts so many times as what it has left, where its "
-    "tenant is beyond its quota",
-    "fair.claim_weight": "worth per GPU-hour of ending by the fair finish time; 0: none",
-    "fair.claim_stretch": "a job is due after so much of the time that it would take if all jobs shared the "
-    "GPUs evenly",
-    "fair.claim_margin_seconds": "seconds before a job must start to end in time, from which on it goes first",
-    "fair.claim_growing_part": "a job whose batch size grows becomes faster: so much of what it says it has left "
-    "counts",
-    "fair.claim_hours": "jobs that came in so many hours share the cluster; 0: those of this hour",
-    "fair.makespan_weight": "worth per GPU-hour of the longest jobs; 0: none",
-    "fair.makespan_part": "part of the backlog that makes a job one of the longest",
-    "fair.restart_seconds": "seconds that a stop costs a job",
-    "fair.inertia": "a job that runs counts as having so much less left: more of it, and fewer jobs are stopped",
-    "fair.reserve_part": "a gang that stands first and whose length is known waits for so much of what it has "
-    "left, and for reserve_after at most, until nodes are set aside for it",
-    "fair.solver": "auto: a solver looks for a better plan where the walk's is not proven to be near the best and "
-    "jobs could run on several GPU types or in several sizes; always: also where they could not; "
-    "off: the walk alone",
-    "fair.solver_gap": "part of the best plan's worth that the walk's may lack and still stand",
-    "fair.placement": _PLACEMENT,
-    "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
-    "so that what it lends comes back; demand: at most what its jobs ask for",
-    "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
-    "astraea.keep_long_renewed": "a running job whose lease was renewed for at least so many terms goes "
-    "before others of its tenant, after new jobs; 0: none",
-    "astraea.swap_after": "a waiting job takes the place of a running one of its own tenant only when that one "
-    "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
-    "astraea.early_starts": "a job that never ran goes before all tenants' other jobs while first leases of its "
-    "tenant hold no more than this part of its quota: short jobs wait less; 0: as in the paper",
-    "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
-    "if they run a lease later; any: all that can still make it; off: none",
-    "astraea.placement": _PLACEMENT,
-}
-_POLICY_CHOICES = {
-    "astraea.choose_share": ("quota", "demand"),
-    "astraea.urgent": ("tight", "any", "off"),
-}
 _HEAD = f"""\
 # The configuration of slurm_fair. The usual place is {DEFAULT_PATH}; $SLURM_FAIR_CONFIG or --config name another.
 # Every key is optional; what stands here behind a # is the default. `slurm-fair check` looks whether it fits
@@ -190,11 +139,24 @@ def keys() -> Iterator[tuple[str, str, Any]]:
                 yield section.name, key.name, getattr(part, key.name)
 
 
+def explained_policies() -> list[str]:
+    """Policies that explain their settings, the one that is in force by default first."""
+    explained = [policy for policy in names() if explanation_of(policy) is not None]
+    return sorted(explained, key=lambda policy: policy != DEFAULT_POLICY)
+
+
 def policy_keys(policy: str) -> Iterator[tuple[str, Any]]:
     """Setting and default of everything that can be set for a policy, in its own order."""
     usual: Any = load(policy, {})
     for setting in fields(usual):
         yield setting.name, getattr(usual, setting.name)
+
+
+def _explained(policy: str) -> SettingWords:
+    explanation = explanation_of(policy)
+    if explanation is None:
+        raise PolicyError(f"policy {policy} does not explain its settings")
+    return explanation
 
 
 def toml(value: Any) -> str:
@@ -215,7 +177,7 @@ def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -
         if name == "policy.settings":
             lines += ["", f"# {KEYS[name]}", *_commented_policies()]
             continue
-        lines += ["", f"# {KEYS[name]}{_choice(name)}"]
+        lines += ["", f"# {KEYS[name]}{_choice(CHOICES.get(name, ()))}"]
         if name == "scope.partitions" and partitions:
             lines.append(f"# with GPUs in this cluster: {toml(partitions)}")
         lines.append(f"{key} = {toml(given[name])}" if name in given else f"#{key} = {toml(default)}")
@@ -223,21 +185,22 @@ def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -
 
 
 def _commented_policies() -> Iterator[str]:
-    for policy in POLICIES:
+    for policy in explained_policies():
+        words = _explained(policy)
         yield f"#[policy.{policy}]"
         for key, default in policy_keys(policy):
-            name = f"{policy}.{key}"
-            yield f"# {POLICY_KEYS[name]}{_choice(name)}"
+            yield f"# {words.of[key]}{_choice(_choices_of(policy, key))}"
             yield f"#{key} = {toml(default)}"
 
 
-def _choice(name: str) -> str:
-    choices = _choices(name)
+def _choice(choices: Sequence[str]) -> str:
     return f" ({' | '.join(choices)})" if choices else ""
 
 
-def _choices(name: str) -> tuple[str, ...]:
-    return tuple(CHOICES.get(name, _POLICY_CHOICES.get(name, ())))
+def _choices_of(policy: str, key: str) -> Sequence[str]:
+    """The words that a setting of a policy may be; none where it is no word."""
+    hint = get_type_hints(kind_of(policy))[key]
+    return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def config_page() -> str:
@@ -249,11 +212,12 @@ def config_page() -> str:
             now = section
         name = f"{section}.{key}"
         shown = "[policy.<name>]" if name == "policy.settings" else key
-        lines.append(_row(shown, default, name, KEYS[name]))
-    for policy, words in POLICIES.items():
-        lines += _table(f"policy.{policy}", words)
-        settings = ((key, default, f"{policy}.{key}") for key, default in policy_keys(policy))
-        lines += [_row(key, default, name, POLICY_KEYS[name]) for key, default, name in settings]
+        lines.append(_row(shown, default, CHOICES.get(name, ()), KEYS[name]))
+    for policy in explained_policies():
+        words = _explained(policy)
+        lines += _table(f"policy.{policy}", words.policy)
+        for key, default in policy_keys(policy):
+            lines.append(_row(key, default, _choices_of(policy, key), words.of[key]))
     return "\n".join(lines) + "\n"
 
 
@@ -261,8 +225,7 @@ def _table(section: str, words: str) -> tuple[str, ...]:
     return "", f"## [{section}]", "", words, "", "| key | default | meaning |", "| --- | --- | --- |"
 
 
-def _row(shown: str, default: Any, name: str, words: str) -> str:
-    choices = _choices(name)
+def _row(shown: str, default: Any, choices: Sequence[str], words: str) -> str:
     choice = f" One of {', '.join(f'`{word}`' for word in choices)}." if choices else ""
     return f"| `{shown}` | `{toml(default)}` | {_cell(words)}.{choice} |"
 

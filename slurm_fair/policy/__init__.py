@@ -32,11 +32,13 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.remaining import attained
 from slurm_fair.policy.rests import only_renews, with_again
+from slurm_fair.policy.setting_words import PLACEMENT_WORDS, SettingWords
 from slurm_fair.policy.settings import YEARS, OneOf, PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.speed import ShapeSpeeds, sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
 
 __all__ = [
+    "PLACEMENT_WORDS",
     "YEARS",
     "Balances",
     "Bools",
@@ -63,6 +65,7 @@ __all__ = [
     "Pools",
     "Rising",
     "Room",
+    "SettingWords",
     "ShapeSpeeds",
     "Shapes",
     "Sites",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from slurm_fair.model import Plan
 from slurm_fair.policy import (
     Decided,
     Draft,
+    SettingWords,
     View,
     only_renews,
 )
 from slurm_fair.policy.orders.two_phase import decided_by
 from slurm_fair_plugins.astraea.round import Round
+from slurm_fair_plugins.astraea.setting_words import SETTING_WORDS
 from slurm_fair_plugins.astraea.settings import AstraeaSettings
 
 _BETWEEN_EQUALS = "what its tenant has had by its weight"
@@ -30,6 +33,7 @@ class Astraea(AstraeaSettings):
     Jobs store only when they lose their lease (5.1.1, on-demand checkpoint): one that is renewed hears nothing.
     """
 
+    setting_words: ClassVar[SettingWords] = SETTING_WORDS
     rests = only_renews
 
     def plan(self, view: View) -> Plan:

@@ -15,6 +15,7 @@ from slurm_fair.policy import (
     Ints,
     Order,
     PlacerName,
+    SettingWords,
     View,
     Within,
     check_settings,
@@ -25,6 +26,7 @@ from slurm_fair.policy.plan_value import PlanValue
 from slurm_fair_plugins.fair.arrivals import Arrivals
 from slurm_fair_plugins.fair.choice import PeriodChoice
 from slurm_fair_plugins.fair.credit import Credit
+from slurm_fair_plugins.fair.setting_words import SETTING_WORDS
 from slurm_fair_plugins.fair.words import in_words
 from slurm_fair_plugins.fair.worth import Objective, Worth, has_shapes
 
@@ -40,6 +42,7 @@ class Fair:
     as all work that there is.
     """
 
+    setting_words: ClassVar[SettingWords] = SETTING_WORDS
     score_is: ClassVar[Order] = Order("what a GPU-hour is worth to it", highest_first=True)
     unknown_run_time: ClassVar[str] = (
         "count as having left what they have run so far; beyond their tenant's quota `unknown_beyond` times that"

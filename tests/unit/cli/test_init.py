@@ -17,8 +17,9 @@ from slurm_fair.cli.site_files import InitChoices, deadman_seconds, files, folde
 from slurm_fair.config.lease import LeaseSection
 from slurm_fair.config.sections import Config, ScopeSection, SlurmSection, StorageSection
 from slurm_fair.config.tree import from_tree, load_config
-from slurm_fair.config.words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
+from slurm_fair.config.words import KEYS, SECTIONS, commented_file, explained_policies, keys, policy_keys
 from slurm_fair.errors import InputError
+from slurm_fair.policy.setting_words import explanation_of
 from tests.support.command_line import Said, call
 
 ALL = (
@@ -57,8 +58,12 @@ def test_every_key_and_section_has_its_words_and_no_word_is_left_over() -> None:
 
 
 def test_every_setting_of_a_policy_that_is_written_out_has_its_words() -> None:
-    assert list(POLICY_KEYS) == [f"{policy}.{key}" for policy in POLICIES for key, _ in policy_keys(policy)]
-    assert all(len(text) > 10 and not text.endswith(".") for text in POLICY_KEYS.values())
+    assert explained_policies() == ["fair", "astraea"]
+    for policy in explained_policies():
+        words = explanation_of(policy)
+        assert words is not None
+        assert list(words.of) == [key for key, _ in policy_keys(policy)]
+        assert all(len(text) > 10 and not text.endswith(".") for text in words.of.values())
 
 
 def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tmp_path: Path) -> None:
