@@ -81,7 +81,7 @@ def _run_seconds(view: View) -> Floats:
     It is the declared one, else what the job did and what it has left as it reports or as ended jobs of its class
     tell, else its time limit.
     """
-    said, told = view.said, view.told
+    said, told = view.told_alone, view.told
     foreseen = told.done_seconds + said.left_seconds
     seconds = np.where(np.isnan(said.declared_seconds), foreseen, said.declared_seconds)
     seconds = np.where(np.isnan(seconds), told.declared_seconds, seconds)

@@ -32,7 +32,7 @@ class Remaining(NamedTuple):
     @classmethod
     def of(cls, view: View, longer: Floats | None = None) -> Remaining:
         """The work left of all jobs of a view; `longer` is how many times what is said each job takes."""
-        said, ran = view.said, view.ran_seconds
+        said, ran = view.told_alone, view.ran_seconds
         foretold = np.isfinite(said.left_spread)
         reported, declared = ~np.isnan(said.left_seconds), ~np.isnan(said.declared_seconds)
         done = np.where(np.isnan(said.done_seconds), ran, said.done_seconds)

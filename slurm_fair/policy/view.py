@@ -116,14 +116,14 @@ class View:
     @once
     def told(self) -> Told:
         """Declarations and reports on the work; a job's time limit stands for a run time that nobody declared."""
-        snapshot, told = self.snapshot, self.said
+        snapshot, told = self.snapshot, self.told_alone
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
         left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
         return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
 
     @once
-    def said(self) -> Told:
+    def told_alone(self) -> Told:
         """Users' declarations and jobs' reports alone: nan where there is none."""
         snapshot = self.snapshot
         return snapshot.told or Told.nothing(len(snapshot.jobs), len(snapshot.gpu_types))

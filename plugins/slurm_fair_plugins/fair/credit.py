@@ -51,7 +51,7 @@ class Credit:
         declared belong to it. Reports count for as much more as half of the tenant's reports tell of less work
         than that. Half is by work, so that many small true claims do not cover a large false one.
         """
-        said, tenant = view.said, view.snapshot.jobs.tenant
+        said, tenant = view.told_alone, view.snapshot.jobs.tenant
         if any_of(view.told.rate != 1.0):
             return np.ones(len(tenant))  # a job that is longer on a slow GPU type was not declared wrongly
         ratio = self._ratios(view)[tenant]
@@ -66,7 +66,7 @@ class Credit:
     def _ratios(self, view: View) -> Floats:
         """[tenant]: seconds run over seconds declared, in the middle of its work; nan where none is known."""
         names, tenant = view.snapshot.tenants.names, view.snapshot.jobs.tenant
-        declared, ran = view.said.declared_seconds, view.ran_seconds
+        declared, ran = view.told_alone.declared_seconds, view.ran_seconds
         late = (ran > declared * _TOLERANCE) & (declared >= _LEAST_SECONDS)
         met = [(at, *self.ended[name]) for at, name in enumerate(names) if name in self.ended]
         group = np.concatenate([tenant[late], *(np.full(len(of), at) for at, of, _ in met)])

@@ -194,8 +194,8 @@ def _slack(view: View, rows: Ints, remaining: Remaining, crowd: int, aims: Objec
 
     Where jobs have a choice of shapes, an even share is one of GPUs: a gang of g takes g times as long in it.
     """
-    left, said = remaining.seconds[rows], view.said.done_seconds[rows]
-    left = left * np.where(view.said.mode[rows] == Mode.GNS, aims.growing_part, 1.0)
+    left, said = remaining.seconds[rows], view.told_alone.done_seconds[rows]
+    left = left * np.where(view.told_alone.mode[rows] == Mode.GNS, aims.growing_part, 1.0)
     done = np.where(np.isnan(said), view.ran_seconds[rows], said)
     sharing = np.full(len(rows), float(crowd))
     if has_shapes(view.snapshot):

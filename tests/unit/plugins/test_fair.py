@@ -39,7 +39,7 @@ class Growing(Play):
     def seen(self) -> View:
         """The view with the modes told."""
         seen = super().seen()
-        told = seen.said
+        told = seen.told_alone
         rows = np.isin(seen.snapshot.jobs.record, self.growing)
         told = told.with_columns(mode=np.where(rows, Mode.GNS, Mode.STATIC).astype(np.int8))
         return replace(seen, snapshot=replace(seen.snapshot, told=told))

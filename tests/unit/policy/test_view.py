@@ -91,7 +91,7 @@ def test_leases_end_node_by_node_the_earliest_first() -> None:
 def test_what_nobody_said_is_nan_in_said_and_filled_in_in_told() -> None:
     jobs = [job(1, time_limit_seconds=600.0), job(2)]
     silent = view(snapshot(time=NOW, nodes={"n1": 8}, jobs=jobs))
-    assert np.isnan(silent.said.left_seconds).all()
+    assert np.isnan(silent.told_alone.left_seconds).all()
     assert silent.told.left_seconds.tolist() == [600.0, np.inf]
     told = Told.nothing(2, 1).with_columns(mode=np.array([0, 2], dtype=np.int8))
     speaking = replace(silent, snapshot=replace(silent.snapshot, told=told))
