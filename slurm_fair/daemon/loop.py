@@ -16,6 +16,8 @@ from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
 from slurm_fair.config.sections import Config
+from slurm_fair.daemon.accounting import with_charges_settled, with_gap_filled
+from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
 from slurm_fair.daemon.plan_tally import TallyKeeper
@@ -25,16 +27,15 @@ from slurm_fair.host import state_folder as files
 from slurm_fair.host import systemd
 from slurm_fair.host.state_folder import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.knowing import Knowing
-from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.looks.pace import gates_left, look_seconds, next_look
 from slurm_fair.looks.watch import Watch
-from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
+from slurm_fair.model import Event, EventKind, Gate, Standing
 from slurm_fair.model.spans import DAY_SECONDS
 from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
+from slurm_fair.slurm.fail_open import Liberated, liberate
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.ownership.marks import MarksInHand
@@ -44,7 +45,6 @@ from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
-_FREE_TRIES = 15
 log = logging.getLogger("slurm_fair")
 
 
@@ -361,38 +361,16 @@ class Daemon:
         files.beat(self.places, beat)
 
     def catch_up(self) -> None:
-        """Fill the time without us from accounting; without accounting the ledger goes on from what it sees."""
-        ledger, now = self.standing.ledger, self.clock.now()
-        if self.standing.tick == 0 or now - ledger.time < 2 * self.rules.terms.interval:
-            return
-        try:
-            runs = self.history.runs(ledger.time, now, self.config.scope.partitions)
-        except SlurmFairError as problem:
-            runs = Blind(now, str(problem))
-        if isinstance(runs, Blind):
-            log.warning(
-                "accounting does not answer: the time without us is counted from what runs: %s", runs.reason
-            )
-            return
-        # Up to a little before now: what happened in the last seconds may not have reached accounting yet.
-        until = max(now - 2.0, ledger.time)
-        filled, happened = fill_gap(ledger, runs, until, self.rules.ledger)
-        self.standing, self.missed = self.standing._replace(ledger=filled, amended=True), tuple(happened)
-        log.info("filled %.0f s without us from accounting", until - ledger.time)
+        """Fill the time without us from accounting."""
+        self.standing, self.missed = with_gap_filled(
+            self.standing, self.history, self.config.scope.partitions, self.rules, self.clock.now()
+        )
 
     def settle_accounts(self, now: float) -> None:
         """Charge what accounting says, where it differs from what we saw."""
-        since = now - self.rules.ledger.closed_memory_seconds
-        runs = self.history.runs(since, now, self.config.scope.partitions)
-        if isinstance(runs, Blind):
-            log.info("accounting does not answer; charges settle later: %s", runs.reason)
-            return
-        known = self.standing.ledger  # an account that no look has shown may be made up
-        ledger, moved = settle(known, runs.of_tenants(known.tenants.names), known.time)
-        if moved > 0:
-            self.standing = self.standing._replace(ledger=ledger, amended=True)
-        if moved > 0.5:
-            log.info("settled %.1f GPU-seconds with accounting", moved)
+        self.standing = with_charges_settled(
+            self.standing, self.history, self.config.scope.partitions, self.rules.ledger, now
+        )
 
     def reload_config(self) -> None:
         """Take a new configuration, or keep the old one and say why."""
@@ -428,27 +406,9 @@ class Daemon:
         return self.stopping
 
     def fail_open(self) -> None:
-        """Free every job of ours and stop; a job that is still completing is waited for a little."""
-        freed = liberate_patiently(self._free_once, _FREE_TRIES)
-        for left in freed.left:
-            log.error("could not free %s", left)
-        log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
-        for line in pins_left(freed):
-            log.warning("%s", line)
-        if not freed.left:
-            self._leave_nothing(freed)
+        """Free every job of ours and stop."""
+        free_everybody(self._free_once, self.journal, self.places)
         self.stopping = True
 
     def _free_once(self) -> Liberated:
         return liberate(self.commands, self.journal.marks(), self.clock.now)
-
-    def _leave_nothing(self, freed: Liberated) -> None:
-        """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
-        marks = [(mark.key, mark.whole_record) for mark in self.journal.marks()]
-        try:
-            self.journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
-        except StoreError as problem:  # the jobs are free all the same
-            log.error("the marks of the freed jobs stay in the journal: %s", problem)
-        for file in (self.places.heartbeat, self.places.fail_open):
-            with suppress(OSError):
-                file.unlink()

@@ -160,11 +160,10 @@ def _numbers(line: ast.stmt) -> list[float]:
 
 # A word of several meanings is a name only where it has the one that it keeps.
 _HOMES = {
-    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon/loop.py", "slurm_fair/sim/loop/"),
+    "settle": ("slurm_fair/ledger/charging/", "slurm_fair/daemon/", "slurm_fair/sim/loop/"),
     "spread": (
         "slurm_fair/model/speeds.py", "slurm_fair/model/told.py", "slurm_fair/config/sections.py",
         "slurm_fair/policy/packing/", "slurm_fair/policy/orders/walk.py", "slurm_fair/policy/speed.py",
-        "slurm_fair/solve/places/problem.py", "slurm_fair/solve/places/ways.py",
         "slurm_fair/sim/world/", "slurm_fair/trace/throughputs.py", "slurm_fair/knowing/telling.py",
         "plugins/slurm_fair_plugins/configurations.py",
         "slurm_fair/ledger/outcomes/outcomes.py",  # `spread_seconds`, as journals call it

@@ -189,7 +189,7 @@ def test_fail_open_keeps_the_marks_of_jobs_that_it_could_not_free(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     crowd(bench)
-    monkeypatch.setattr("slurm_fair.daemon.loop._FREE_TRIES", 0)
+    monkeypatch.setattr("slurm_fair.daemon.freeing._TRIES", 0)
     waiting = [record for record in bench.world.living() if record.state == "PENDING"]
     assert waiting
     monkeypatch.setattr(bench.commands, "_update", lambda words: ["slurm_update error: Access denied"])

@@ -1,0 +1,39 @@
+"""Fail open: every job of ours is plain Slurm's again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from slurm_fair.errors import StoreError
+from slurm_fair.host.state_folder import Places
+from slurm_fair.slurm.fail_open import Liberated, liberate_patiently, pins_left
+from slurm_fair.store import SqliteJournal
+
+_TRIES = 15
+log = logging.getLogger("slurm_fair")
+
+
+def free_everybody(free_once: Callable[[], Liberated], journal: SqliteJournal, places: Places) -> None:
+    """Free all jobs; a job that is still completing is waited for a little."""
+    freed = liberate_patiently(free_once, _TRIES)
+    for left in freed.left:
+        log.error("could not free %s", left)
+    log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
+    for line in pins_left(freed):
+        log.warning("%s", line)
+    if not freed.left:
+        _leave_nothing(freed, journal, places)
+
+
+def _leave_nothing(freed: Liberated, journal: SqliteJournal, places: Places) -> None:
+    """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
+    marks = [(mark.key, mark.whole_record) for mark in journal.marks()]
+    try:
+        journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
+    except StoreError as problem:  # the jobs are free all the same
+        log.error("the marks of the freed jobs stay in the journal: %s", problem)
+    for file in (places.heartbeat, places.fail_open):
+        with suppress(OSError):
+            file.unlink()
