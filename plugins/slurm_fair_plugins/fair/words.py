@@ -62,18 +62,21 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
         return f"{late} for its fair finish time"
     if term is Term.MAKESPAN:
         at_best = _span(worth.at_best.item(at))
-        return f"with {at_best} left it takes as long as all work that there is ({_span(worth.backlog)})"
+        return (
+            f"with {at_best} left it takes nearly as long as all work that there is ({_span(worth.backlog)})"
+        )
     if term is Term.NEARLY_DONE:
         if worth.known.item(at):
             return f"it is nearly done, with {left} left"
         if worth.limited.item(at):
             return f"its time limit leaves it {left} at most"
-        return f"it is new, and ran {_span(worth.run_left.item(at))} at most"
+        return f"it has run for about {_span(worth.run_left.item(at))}, and counts as having no more left"
     repaid = worth.repaid.item(at)
     more = f" and {_gpus(repaid)} that pay back what it lacks" if repaid >= _SOME_GPUS else ""
     of_quota = f"{_gpus(worth.ahead.item(at))} of {_gpus(worth.quota.item(at))} GPUs{more}"
     if term is Term.QUOTA:
-        return f"its tenant is within its quota ({of_quota} go before it), and it has {left} left"
+        has = "has" if worth.known.item(at) else "counts as having"
+        return f"its tenant is within its quota ({of_quota} go before it), and it {has} {left} left"
     if term is Term.DEBT:
         return f"its tenant lacks {_span(HOUR * worth.debt.item(at))} of its quota ({of_quota} go before it)"
     beyond = f"its tenant is beyond its quota ({of_quota} go before it)"
@@ -87,7 +90,7 @@ def _gpus(count: float) -> str:
 
 def _span(seconds: float) -> str:
     """`30 s`, `15 min`, `4 h`: the nearest of some steps."""
-    step = float(_STEPS[np.abs(np.log(_STEPS / max(seconds, 1.0))).argmin()])
+    step = float(_STEPS[np.abs(np.log(_STEPS / min(max(seconds, 1.0), _STEPS[-1]))).argmin()])
     if step < 60:
         return f"{step:.0f} s"
     return (

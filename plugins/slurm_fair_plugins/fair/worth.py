@@ -32,7 +32,8 @@ HOUR = 3600.0
 _LEAST_PRICE_HOURS = 1e-4  # below a second of work nobody is nearly done: quota goes before everything
 _LEAST_REPAY_LEASES = 1e-6  # what is lacking is back at once
 _DEBT_WEIGHT = 100.0  # worth per GPU-hour of an hour of quota too many that a tenant lacks
-_AHEAD_TERMS = 2.0  # the makespan guard looks so many leases ahead
+# The makespan guard looks so many leases ahead, and no further than a small part of the backlog.
+_AHEAD_TERMS, _AHEAD_PART = 2.0, 0.05
 _SLIVER = 1e-9  # of a GPU
 # While a tenant lacks too much, jobs beyond quotas have this much left at least: anybody may always say a second.
 _LEAST_BEYOND_SECONDS, _LEAST_BEYOND_TERMS = 240.0, 0.25
@@ -42,7 +43,7 @@ class Term(IntEnum):
     """The part of a job's worth that decides its place."""
 
     CLAIM = 0  # it would miss its fair finish time
-    MAKESPAN = 1  # it takes as long as all work that there is
+    MAKESPAN = 1  # it takes nearly as long as all work that there is
     NEARLY_DONE = 2
     QUOTA = 3
     PRICE = 4  # its tenant is beyond its quota, and what it has left is above the price
@@ -122,7 +123,7 @@ class Worth:
         at_best = _at_best(view, remaining)
         backlog, at_best = _backlog(view, remaining, at_best), at_best[rows]
         urgent = slack < aims.margin_seconds
-        ahead_seconds = _AHEAD_TERMS * view.terms.term
+        ahead_seconds = min(_AHEAD_TERMS * view.terms.term, _AHEAD_PART * backlog)
         known = remaining.known[rows]
         critical = known & (at_best + ahead_seconds >= aims.makespan_part * backlog)
         claim = aims.claim * np.where(urgent, 1.0 + (aims.margin_seconds - slack) / HOUR, 0.0)

@@ -35,7 +35,13 @@ from slurm_fair.cli.sweep.plot import plot_command
 from slurm_fair.cli.sweep.prepared import prepared
 from slurm_fair.cli.sweep.progress import SweepProgress, progress
 from slurm_fair.cli.sweep.results_file import ResultsFile
-from slurm_fair.cli.sweep.table import print_failures, print_groups, table_command, usual_metrics
+from slurm_fair.cli.sweep.table import (
+    print_failures,
+    print_groups,
+    say_versions,
+    table_command,
+    usual_metrics,
+)
 from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError, SlurmFairError
@@ -169,6 +175,7 @@ def run_command(context: click.Context, /, trace: Path, out: Path, policies: str
             click.echo(f"{out}: {old} of {many(len(every), 'run')} are there already", err=True)
         failed = _simulated(results, tasks, hands)
         rows = results.rows()
+    say_versions(rows)
     click.echo("\n".join(lead_of(ready.case)) + "\n")
     print_groups(groups_of(rows), usual_metrics())
     for note in notes_on_case(ready.case, ready.policies):

@@ -60,6 +60,8 @@ class ResultsFile:
         """The file of a sweep that was begun."""
         if not os.path.exists(path):
             raise InputError(f"{path}: there is no such file: slurm-fair sweep TRACE --out {path} makes it")
+        if os.path.isdir(path):
+            raise InputError(f"{path}: is a folder: name the file of a sweep")
         return cls._opened(path, f"file:{quote(str(path.absolute()))}?mode=ro", cls._check)
 
     @classmethod
@@ -81,12 +83,24 @@ class ResultsFile:
 
     # -- what the file is ------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction, which begins when no other command writes; what goes wrong leaves nothing behind."""
+        with _in_words(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.rollback()
+                raise
+
     def _prepare(self) -> None:
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables:
-            self._check()
-            return
-        with self._db.atomic():
+        with self._writing():
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if tables:
+                self._check()
+                return
             self._db.execute(f"PRAGMA application_id = {APPLICATION}")
             self._db.execute(f"PRAGMA user_version = {FORMAT}")
             self._db.table("about").create({"key": str, "value": str}, pk="key")
@@ -115,19 +129,11 @@ class ResultsFile:
 
     def belong(self, about: About, settings: Mapping[str, Mapping[str, object]]) -> None:
         """Refuse a file that holds another sweep; an empty one is this sweep's from now on."""
-        there = self.about()
-        if there is not None:
-            _refuse_another(self.path, there, about)
-        with _in_words(self.path):
-            known = {name: json.loads(text) for name, text in self._db.execute("SELECT * FROM policies")}
-        for policy, wanted in settings.items():
-            was = _differing(policy, known[policy], wanted) if policy in known else ""
-            if was:
-                raise InputError(
-                    f"{self.path}: holds runs of {policy} with other settings ({plain(was)}): give the same with "
-                    "--set, or name another file with --out"
-                )
-        with _in_words(self.path), self._db.atomic():
+        with self._writing():
+            there = self.about()
+            if there is not None:
+                _refuse_another(self.path, there, about)
+            self._refuse_other_settings(settings)
             if there is None:
                 parts = (("trace", about.trace), ("cluster", about.cluster), ("options", about.options))
                 self._db.table("about").insert_all(
@@ -135,6 +141,16 @@ class ResultsFile:
                 )
             rows = [{"policy": name, "settings": json.dumps(given)} for name, given in settings.items()]
             self._db.table("policies").insert_all(rows, replace=True)
+
+    def _refuse_other_settings(self, settings: Mapping[str, Mapping[str, object]]) -> None:
+        known = {name: json.loads(text) for name, text in self._db.execute("SELECT * FROM policies")}
+        for policy, wanted in settings.items():
+            was = _differing(policy, known[policy], wanted) if policy in known else ""
+            if was:
+                raise InputError(
+                    f"{self.path}: holds runs of {policy} with other settings ({plain(was)}): give the same with "
+                    "--set, or name another file with --out"
+                )
 
     # -- rows ------------------------------------------------------------------------------------------------
 
@@ -149,7 +165,7 @@ class ResultsFile:
         numbers = {key: value for key, value in row.items() if _is_number(value) and key not in _ORDER}
         accounts = [{"run": cell.name} | {key: one[key] for key in _ACCOUNT} for one in row["tenants"]]
         accounts = [one | {"tenant": plain(one["tenant"])} for one in accounts]
-        with _in_words(self.path), self._db.atomic():
+        with self._writing():
             there = {column.name for column in self._db.table("runs").columns}
             for key in numbers:
                 if key not in there:
@@ -159,9 +175,13 @@ class ResultsFile:
             self._db.table("tenants").insert_all(accounts)
 
     def fail(self, cell: SweepRun, problem: str, version: str) -> None:
-        """Write why there is no result of a run."""
-        with _in_words(self.path), self._db.atomic():
-            self._insert(cell, FAILED, problem, version, {})
+        """Write why there is no result of a run; a result that another command has written stays."""
+        with self._writing():
+            kept = self._db.execute(
+                "SELECT 1 FROM runs WHERE run = ? AND state = ?", [cell.name, DONE]
+            ).fetchone()
+            if kept is None:
+                self._insert(cell, FAILED, problem, version, {})
 
     def _insert(self, cell: SweepRun, state: str, problem: str, version: str, numbers: Row) -> None:
         row = {

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def table_command(
         about, rows = results.about(), results.rows()
     if about is None or not rows:
         raise InputError(f"{file}: no run is in it yet: wait, or go on with the same slurm-fair sweep TRACE")
+    say_versions(rows)
     keys = [metric.key for metric in wanted or ()]
     groups = _single(rows) if each else groups_of(rows)
     if as_json:
@@ -196,6 +198,14 @@ def _value(group: Group, metric: Metric) -> str:
         return NOTHING
     text = f"{mean * unit.factor:.{unit.decimals}f}"
     return text if math.isnan(deviation) else f"{text} +- {deviation * unit.factor:.{unit.decimals}f}"
+
+
+def say_versions(rows: Sequence[Row]) -> None:
+    """A line where runs of several releases stand side by side: their figures may differ for that alone."""
+    counts = Counter(str(row["version"]) for row in rows if row["state"] == DONE)
+    if len(counts) > 1:
+        each = ", ".join(f"{version} ({many(count, 'run')})" for version, count in sorted(counts.items()))
+        click.echo(f"note: the runs are of several releases: {clean(each)}", err=True)
 
 
 def print_failures(rows: Sequence[Row]) -> None:

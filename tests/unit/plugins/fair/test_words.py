@@ -29,7 +29,7 @@ SAID = {
         {"makespan_weight": 1000.0},
         (18, 1, 1),
         "1",
-        "with 18 h left it takes as long as all work that there is (18 h)",
+        "with 18 h left it takes nearly as long as all work that there is (18 h)",
     ),
     "price": (
         {},
@@ -76,7 +76,7 @@ def test_a_claim_is_told_with_the_time_that_is_left_for_it() -> None:
 @pytest.mark.parametrize(
     ("ran", "text"),
     [
-        (0.25, "it is new, and ran 15 min at most"),
+        (0.25, "it has run for about 15 min, and counts as having no more left"),
         (9.0, "the 18 h that it counts as having left are above the price of 1 h"),
     ],
 )
