@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.model import JobTable, LeaseTerms, Plan, ReservedNodes, Verdict
+from slurm_fair.model import LeaseTerms, Plan, ReservedNodes, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
@@ -66,7 +66,7 @@ class _Ends(NamedTuple):
         row, node = places.row[goes], places.node[goes]
         free: tuple[Ints, ...] = (view.bare_gpus,)
         amounts: tuple[Ints, ...] = (places.gpus,)
-        if asks_for_more_than_gpus(jobs):
+        if view.wants_more_than_gpus:
             free = (view.bare_gpus, view.bare_cpus, view.bare_memory_mb)
             amounts = view.lease_amounts
         end = np.where(view.revoking[row], view.now, np.maximum(view.lease_end[row], view.now))
@@ -118,11 +118,6 @@ class _Ends(NamedTuple):
             met[node[enough]] = end[enough]  # the earliest of each node is written last
             at = np.maximum(at, met)
         return at
-
-
-def asks_for_more_than_gpus(jobs: JobTable) -> bool:
-    """True if some job asks for CPUs or memory."""
-    return any_of(jobs.cpus > 0) or any_of(jobs.memory_mb > 0)
 
 
 def reserves(terms: LeaseTerms, policy: Policy) -> bool:
@@ -189,7 +184,7 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if plan.reserve_after is not None:
         after = np.fmin(plan.reserve_after[waits], after)
     long = view.now - jobs.submit[waits] >= after
-    if not asks_for_more_than_gpus(jobs):
+    if not view.wants_more_than_gpus:
         long &= jobs.gpus[waits] > 1
     still = plan.verdict[waits] == Verdict.WAIT.code
     if not any_of(long & still):  # the ranks cost more than this

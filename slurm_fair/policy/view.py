@@ -316,6 +316,12 @@ class View:
         return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb, Resource.MEMORY)
 
     @once
+    def wants_more_than_gpus(self) -> bool:
+        """True if some job asks for CPUs or memory."""
+        jobs = self.snapshot.jobs
+        return any_of(jobs.cpus > 0) or any_of(jobs.memory_mb > 0)
+
+    @once
     def lease_amounts(self) -> tuple[Ints, Ints, Ints]:
         """GPUs, CPUs and memory of each of the lease places."""
         places = self.lease_places

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.model import Placement, Plan, Verdict
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy import (
     Bools,
     Floats,
@@ -45,7 +46,7 @@ class Lots(NamedTuple):
         contested = stock.contested[worth.rows]
         freely = _names_no_node(view, worth.rows)
         free = freely & able & ~contested
-        open_nodes = (stock.gpus > 0).nonzero()[0]
+        open_nodes = (view.snapshot.nodes.usable & (stock.gpus > 0)).nonzero()[0]
         most = min(_MOST_JOBS, max(_MOST_LOTS // max(len(open_nodes), 1), 1))
         best = (-worth.total).argsort(kind="stable")
         waits = best[free[best]][:most]
@@ -58,6 +59,7 @@ class Lots(NamedTuple):
         going = _Goes.of(view, rows[goes], worth.own[at[goes]], asked, stock, open_nodes)
         going = going._replace(job=goes[going.job])
         going = going.kept(freely[at][going.job] & _in_other_shape(view, rows, going))
+        going = going.kept(_has_the_rest(view, rows, going, stock))
         terms = view.terms
         lost = (restart_seconds + terms.grace + terms.interval) / terms.term
         going = going._replace(value=going.value * np.where(contested[at][going.job], 1.0 - lost, 1.0))
@@ -230,6 +232,26 @@ class _Goes(NamedTuple):
         kind = view.snapshot.nodes.gpu_type[first]
         speed = speed_in(view, rows[job], kind, size, np.zeros(len(job), dtype=bool))
         return cls(job, size, usual_gpus(view)[rows[job]] * speed * worth[job], count, node, of_node)
+
+
+def _has_the_rest(view: View, rows: Ints, going: _Goes, stock: Stock) -> Bools:
+    """Lots whose nodes have the CPUs and the memory too, once all whose lease is over have left."""
+    jobs = view.snapshot.jobs
+    fits = np.ones(len(going.job), dtype=bool)
+    if not len(going.job) or not view.wants_more_than_gpus:
+        return fits
+    # What a job takes of each of so many nodes with so many GPUs is worked out once.
+    alike = np.stack((going.job, going.gpus, going.nodes), axis=1)
+    kinds, kind_of = np.unique(alike, axis=0, return_inverse=True)
+    job, gpus, count = kinds.T
+    part = np.arange(len(kinds)).repeat(count)
+    places = Placement(part, np.zeros(len(part), dtype=np.int64), (-(-gpus // count)).repeat(count))
+    _, cpus, memory_mb = shares(places, rows[job][part], jobs, view.snapshot.sizes)
+    kind_of_part = kind_of.reshape(-1)[going.lot]
+    first = count.cumsum() - count
+    for need, there in ((cpus, stock.cpus), (memory_mb, stock.memory_mb)):
+        fits[going.lot[need[first][kind_of_part] > there[going.node]]] = False
+    return fits
 
 
 def _windows(nodes: Ints, free: Ints, count: int, gpus: int, *, even: bool) -> tuple[Ints, Ints]:

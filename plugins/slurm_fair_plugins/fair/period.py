@@ -19,16 +19,22 @@ class Stock:
     """GPUs that this plan is about: free ones and those of leases that are over, node by node."""
 
     contested: Bools  # rows of jobs whose lease is over and who may have to give way
-    gpus: Ints  # [node]
+    gpus: Ints  # [node] of one that takes no new work those with which jobs may stay there
+    cpus: Ints  # [node]
+    memory_mb: Ints  # [node]
 
     @classmethod
     def of(cls, view: View) -> Self:
-        """The GPUs on nodes that can start work."""
+        """The amounts that are free or under leases that are over."""
         contested = view.expired & ~view.pinned_down & ~view.stranded
         places, nodes = view.lease_places, view.snapshot.nodes
         theirs = contested[places.row].nonzero()[0]
-        back = np.bincount(places.node[theirs], places.gpus[theirs], len(nodes)).astype(np.int64)
-        return cls(contested, np.where(nodes.usable, np.maximum(view.spare_gpus + back, 0), 0))
+        amounts = view.lease_amounts if view.wants_more_than_gpus else (places.gpus,) * 3
+        gpus, cpus, memory_mb = (
+            np.bincount(places.node[theirs], each[theirs], len(nodes)).astype(np.int64) for each in amounts
+        )
+        free = np.maximum(np.where(nodes.usable, view.spare_gpus + gpus, gpus), 0)
+        return cls(contested, free, view.spare_cpus + cpus, view.spare_memory_mb + memory_mb)
 
 
 def given_by(plan: Plan, stock: Stock) -> Bools:

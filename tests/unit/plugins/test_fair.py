@@ -110,6 +110,13 @@ def test_a_job_as_long_as_the_whole_backlog_goes_first() -> None:
     assert Play(jobs, {"n1": 4}, declared=declared).round(plain(makespan_weight=1000.0)) == {"1"}
 
 
+def test_a_job_much_shorter_than_all_work_never_goes_first_for_being_long() -> None:
+    """All work is less than a lease: the longest job is half of it."""
+    declared = {"1": 300.0, "2": 60.0, "3": 120.0, "4": 120.0}
+    jobs = [job(base, gpus=4) for base in range(1, 5)]
+    assert Play(jobs, {"n1": 4}, declared=declared).round(plain(makespan_weight=1000.0)) == {"2"}
+
+
 ALIKE, ON_B, ALL = (1.0, 1.0), (1.0, 8.0), (8.0, 8.0)  # speeds on types a and b
 GUARDED = {
     "too few GPUs of type b for it": (2, ON_B, ALIKE, "gpu", True),
@@ -227,7 +234,7 @@ def test_work_of_unknown_length_belongs_to_the_backlog() -> None:
     """Job 1 alone says how long it takes: it is no longest of all while the others may take twice as long."""
     jobs = [job(1, gpus=4), *(job(base, gpus=4) for base in range(2, 12))]
     for others, first in ((2, {"1"}), (11, {"2"})):
-        play = Play(jobs[:others], {"n1": 4}, declared={"1": 0.5 * HOUR})
+        play = Play(jobs[:others], {"n1": 4}, declared={"1": 2.0 * HOUR})
         assert play.round(plain(makespan_weight=1000.0)) == first
 
 

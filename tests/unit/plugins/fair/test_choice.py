@@ -44,6 +44,19 @@ def test_the_walk_leaves_a_fragment_that_the_solver_fills() -> None:
     assert granted(fair(solver="always"), seen) == {"2": {"n1": 4}, "3": {"n2": 2}}
 
 
+@pytest.mark.parametrize("gpus", [4, 5, 8])
+@pytest.mark.parametrize(
+    "lacks", [{"cpus_others": 64}, {"memory_others_mb": 512_000}], ids=["CPUs", "memory"]
+)
+def test_a_node_without_the_rest_does_not_keep_the_solver_from_what_it_finds(
+    gpus: int, lacks: dict[str, int]
+) -> None:
+    nodes: Mapping[str, int | NodeSpec] = {"a0": node(gpus, **lacks), **NODES}
+    jobs = [replace(each, cpus=8, memory_mb=8) for each in FRAGMENTS]
+    seen = ToldPlay(jobs, nodes, left=LEFT).seen()
+    assert granted(fair(solver="always"), seen) == {"2": {"n1": 4}, "3": {"n2": 2}}
+
+
 def test_the_quick_plan_is_the_walk() -> None:
     seen = ToldPlay(FRAGMENTS, NODES, left=LEFT).seen()
     assert places(seen.snapshot, fair().quick_plan(seen)) == granted(fair(solver="off"), seen)

@@ -36,6 +36,15 @@ def test_the_stock_is_what_is_free_and_what_leases_that_are_over_give_back() -> 
     assert stock.contested.tolist() == [True, False, False]
 
 
+def test_a_node_that_takes_no_new_work_gives_what_those_who_may_stay_there_hold() -> None:
+    """Else a gang that lies half on it could not stay, in the solver's problem."""
+    jobs = [job(1, gpus=8, nodes=2, cpus=8, memory_mb=10, state=RUNNING, on={"n1": 4, "n2": 4})]
+    shown = snapshot(time=1000.0, nodes={"n1": node(4), "n2": node(6, usable=False)}, jobs=jobs)
+    stock = Stock.of(view(shown, leases(lease(1, {"n1": 4, "n2": 4}, end=999.0))))
+    assert (stock.gpus.tolist(), stock.contested.tolist()) == ([4, 4], [True])
+    assert (stock.cpus.tolist(), stock.memory_mb.tolist()) == ([64, 64], [512_000, 512_000])
+
+
 def test_only_gpus_of_the_stock_are_given() -> None:
     stock = Stock.of(seen())
     plan: Plan = replace(plain(seen()), verdict=np.full(3, Verdict.RENEW, dtype=np.int8))
