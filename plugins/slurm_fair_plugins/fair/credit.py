@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.policy import Floats, Ints, View, any_of, ended_now
+from slurm_fair.policy import Floats, Ints, View, ended_now, speed_in
 from slurm_fair.throughput.robust import weighted_medians
 
 # In memory: of each tenant, seconds run by its ended jobs as far as they still count, and these over declared.
@@ -49,30 +49,43 @@ class Credit:
 
         Declarations count for what half of the tenant's work took beside them; jobs that already run longer than
         declared belong to it. Reports count for as much more as half of the tenant's reports tell of less work
-        than that. Half is by work, so that many small true claims do not cover a large false one.
+        than that. Half is by work, so that many small true claims do not cover a large false one. A job that is
+        longer on a slow GPU type, or in a small size, was not declared wrongly: so much longer may all be.
         """
         said, tenant = view.told_alone, view.snapshot.jobs.tenant
-        if any_of(view.told.rate != 1.0):
-            return np.ones(len(tenant))  # a job that is longer on a slow GPU type was not declared wrongly
         ratio = self._ratios(view)[tenant]
         reported = ~np.isnan(said.left_seconds) & ~np.isfinite(said.left_spread)
         due = np.where(reported, ratio * said.declared_seconds - view.ran_seconds, 0.0)
         claims = (due >= _LEAST_SECONDS).nonzero()[0]
         shorter = due[claims] / np.maximum(said.left_seconds[claims], _LEAST_SECONDS)
         of_reports = _medians(view, tenant[claims], shorter, due[claims])[tenant]
-        factor = np.where(reported, of_reports, ratio) / _TOLERANCE
+        factor = np.where(reported, of_reports, ratio) * _slowest(view) / _TOLERANCE
         return np.fmax(factor, 1.0)  # 1 where nothing is known of the tenant
 
     def _ratios(self, view: View) -> Floats:
         """[tenant]: seconds run over seconds declared, in the middle of its work; nan where none is known."""
         names, tenant = view.snapshot.tenants.names, view.snapshot.jobs.tenant
         declared, ran = view.told_alone.declared_seconds, view.ran_seconds
-        late = (ran > declared * _TOLERANCE) & (declared >= _LEAST_SECONDS)
+        late = (ran * _slowest(view) > declared * _TOLERANCE) & (declared >= _LEAST_SECONDS)
         met = [(at, *self.ended[name]) for at, name in enumerate(names) if name in self.ended]
         group = np.concatenate([tenant[late], *(np.full(len(of), at) for at, of, _ in met)])
         seconds = np.concatenate([ran[late], *(of for _, of, _ in met)])
         over = np.concatenate([ran[late] / declared[late], *(of for _, _, of in met)])
         return _medians(view, group, over, seconds)
+
+
+def _slowest(view: View) -> float:
+    """The speed of a job in the slowest of all shapes, against that which is declared; at most 1.
+
+    That is the type and the size of an elastic job in which some job here is slowest.
+    """
+    rate, sizes = view.told.rate, view.snapshot.sizes
+    of_types = float(np.min(rate, where=rate > 0, initial=1.0))
+    if sizes is None or not len(sizes):
+        return of_types
+    first, together = np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=bool)
+    speed = speed_in(view, sizes.row, first, sizes.gpus, together)
+    return of_types * float(np.min(speed, where=speed > 0, initial=1.0))
 
 
 def _remember(ran: list[float], over: list[float], seconds: float, ratio: float) -> None:
