@@ -11,8 +11,8 @@ from hypothesis import given, settings
 
 from slurm_fair.model import Blocked, Plan
 from slurm_fair.policy import View
-from slurm_fair_plugins.astraea import round as astraea
 from slurm_fair_plugins.astraea import Astraea
+from slurm_fair_plugins.astraea import round as astraea
 from tests.support.any_view import views
 
 
