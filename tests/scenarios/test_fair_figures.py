@@ -42,7 +42,7 @@ def test_shockwaves_traces(
 
 
 def short_jobs(seed: int) -> list[Arrival]:
-    """What waits is mostly done within a lease or two."""
+    """Jobs of which most are done within a lease or two."""
     dice, at, jobs = random.Random(seed), 0.0, list[Arrival]()
     for _ in range(400):
         at += dice.expovariate(1 / 75)
