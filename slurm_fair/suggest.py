@@ -9,13 +9,17 @@ _MOST_LETTERS = 80  # comparing takes time with the square of the length
 _HALF_ALIKE = 0.5
 
 
+def nearest(wrong: str, known: Iterable[str], alike: float = _HALF_ALIKE) -> str:
+    """The known name that is most like a wrong one, and at least so much; empty where none is."""
+    return next(iter(get_close_matches(wrong[:_MOST_LETTERS], list(known), n=1, cutoff=alike)), "")
+
+
 def did_you_mean(wrong: str, known: Iterable[str], otherwise: str = "") -> str:
     """The known name that is most like a wrong one, as a question; where none is half alike, `otherwise`.
 
     That is all of them, in the order given, where nothing else is said.
     """
     names = list(known)
-    close = get_close_matches(wrong[:_MOST_LETTERS], names, n=1, cutoff=_HALF_ALIKE)
-    if close:
-        return f"did you mean '{close[0]}'?"
+    if close := nearest(wrong, names):
+        return f"did you mean '{close}'?"
     return otherwise or (f"known are {', '.join(names)}" if names else "none is known")

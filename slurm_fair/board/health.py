@@ -27,6 +27,9 @@ class DaemonState(StrEnum):
     SILENT = "silent"
 
 
+_PUBLISHED = frozenset(DaemonState) - {DaemonState.SILENT}  # states that a daemon tells of itself
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     """Written at every look, also at one that shows nothing; its age tells whether the daemon lives."""
@@ -59,10 +62,9 @@ def read_health(path: Path) -> Health | None:
     known = {name: value for name, value in said.items() if name in _KINDS}
     if len(known) < len(_KINDS) or not all(is_of_kind(known[name], kind) for name, kind in _KINDS.items()):
         return None
-    try:
-        return Health(**known | {"state": DaemonState(known["state"])})
-    except ValueError:
+    if known["state"] not in _PUBLISHED:
         return None
+    return Health(**known | {"state": DaemonState(known["state"])})
 
 
 _KINDS = {field.name: float if field.type == "float" else str for field in fields(Health)}

@@ -21,7 +21,7 @@ from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
 from slurm_fair.model import Blocked, Event, EventKind, Verdict, label, parse_label
-from slurm_fair.model.counted import counted
+from slurm_fair.model.counted import counted, first_of
 
 _AHEAD = 5
 
@@ -268,8 +268,7 @@ def _of_array(name: str, tasks: Sequence[Row], reasons: Reasons) -> list[str]:
 
 
 def _task_names(tasks: Sequence[Row]) -> str:
-    more = f" and {len(tasks) - 8} more" if len(tasks) > 8 else ""
-    return ", ".join(str(task["job"]) for task in tasks[:8]) + more
+    return first_of([str(task["job"]) for task in tasks], 8)
 
 
 def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:

@@ -14,7 +14,8 @@ from slurm_fair.suggest import did_you_mean
 
 GpuWeights: TypeAlias = Mapping[str, float]  # by GPU type; a type that is not named counts 1
 UNTYPED = "gpu"  # the name of a GPU without a type
-LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e6  # so that no part of a GPU counts as a rounding error
+_LEAST_WEIGHT = 1e-3  # above 0: no part of a GPU counts as a rounding error
+MOST_WEIGHT = 1e6
 
 
 def named(gpu_type: str) -> str:
@@ -28,13 +29,13 @@ def fault_in(given: Mapping[str, object]) -> str:
         if not name or not name.isprintable() or any(letter in name for letter in " ,=:"):
             return f"{name[:60]!r} is no GPU type"
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not _is_weight(weight):
-            wanted = f"0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+            wanted = f"0, or from {_LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
             return f"{name[:60]} must count {wanted}, not {repr(weight)[:60]}"
     return ""
 
 
 def _is_weight(number: float) -> bool:
-    return number == 0 or LEAST_WEIGHT <= number <= MOST_WEIGHT
+    return number == 0 or _LEAST_WEIGHT <= number <= MOST_WEIGHT
 
 
 def misfit(given: GpuWeights, gpu_types: Iterable[str]) -> str:

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 
 from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints
 
-PHASES = (
-    "data",
-    "forward",
-    "backward",
-    "update",
-    "sync",
-)  # of one step, in the order in which a job goes through
+# Of one step, in the order in which a job goes through them.
+PHASES = ("data", "forward", "backward", "update", "sync")
 
 
 @dataclass(frozen=True)

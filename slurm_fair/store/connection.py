@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -69,6 +71,18 @@ def _connect_reader(path: Path, how: str, busy_seconds: float) -> Database:
 def wrapped(conn: sqlite3.Connection) -> Database:
     """The connection without plugins: nothing that happens to be installed may change what it does."""
     return Database(conn, recursive_triggers=False, execute_plugins=False)
+
+
+@contextmanager
+def transaction(db: Database) -> Iterator[None]:
+    """One transaction, which begins when nobody else writes; what goes wrong leaves nothing behind."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
 
 
 def _prepare(db: Database, path: Path) -> None:

@@ -19,7 +19,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.store.blobs import squeeze
 from slurm_fair.store.codec import Encoder, write
-from slurm_fair.store.connection import BUSY_SECONDS, open_writer
+from slurm_fair.store.connection import BUSY_SECONDS, open_writer, transaction
 from slurm_fair.store.ownership import Ownership, epoch_of, who
 from slurm_fair.store.parcel import Packer
 from slurm_fair.store.permissions import beside, check_files, make_file, prepare_directory
@@ -111,14 +111,8 @@ class SqliteJournal(Reader):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction of the owner; what goes wrong leaves nothing behind."""
-        with self._ownership.writing(), as_store_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._db.rollback()
-                raise
+        with self._ownership.writing(), as_store_errors(self.path), transaction(self._db):
+            yield
 
     # ports.Journal
 

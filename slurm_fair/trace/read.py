@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from slurm_fair.errors import InputError
+from slurm_fair.suggest import nearest
 from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import BadCell, Fault, refuse, shown
 from slurm_fair.trace.table import OPTIONAL, REQUIRED, Trace
@@ -16,7 +16,7 @@ from slurm_fair.trace.tabular import Row, read_table
 from slurm_fair.trace.throughputs import Throughputs
 
 OTHER_NAMES = {"static_duration_s": "declared_s", "application": "model"}
-_MOST_LETTERS, _ALIKE = 80, 0.75
+_ALIKE = 0.75
 _TOGETHER = 2048  # rows, few enough that their text does not count beside what is kept of them
 
 
@@ -53,8 +53,8 @@ def _odd(columns: Sequence[str]) -> Iterator[str]:
     for name in columns:
         if name in (*REQUIRED, *OPTIONAL):
             continue
-        if near := get_close_matches(name.casefold()[:_MOST_LETTERS], absent, n=1, cutoff=_ALIKE):
-            yield f"column {shown(name)} is kept as text: did you mean '{near[0]}'?"
+        if near := nearest(name.casefold(), absent, _ALIKE):
+            yield f"column {shown(name)} is kept as text: did you mean '{near}'?"
 
 
 def _added(collector: Collector, rows: Sequence[Row | Fault]) -> list[Fault]:

@@ -49,6 +49,3 @@ class Astraea(AstraeaSettings):
         owed = "its quota" if self.choose_share == "quota" else "what it wanted of its quota"
         name = f"what its tenant has had, with the leases of this round before it, of {owed}"
         return Decided(name, True, decided_by(plan, view, self.choose_share), then=_BETWEEN_EQUALS)
-
-
-# No slots: each part is worked out when it is first asked for, and many a round has no need of some.

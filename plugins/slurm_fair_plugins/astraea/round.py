@@ -59,6 +59,7 @@ class Preference(IntEnum):
     OTHER = 3
 
 
+# No slots: each part is worked out when it is first asked for, and many a round has no need of some.
 @dataclass(frozen=True)
 class Round:
     """The candidates of one round, and the order in which they are picked."""

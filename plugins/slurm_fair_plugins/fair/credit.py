@@ -53,20 +53,21 @@ class Credit:
         longer on a slow GPU type, or in a small size, was not declared wrongly: so much longer may all be.
         """
         said, tenant = view.told_alone, view.snapshot.jobs.tenant
-        ratio = self._ratios(view)[tenant]
+        slowest = _slowest(view)
+        ratio = self._ratios(view, slowest)[tenant]
         reported = ~np.isnan(said.left_seconds) & ~np.isfinite(said.left_spread)
         due = np.where(reported, ratio * said.declared_seconds - view.ran_seconds, 0.0)
         claims = (due >= _LEAST_SECONDS).nonzero()[0]
         shorter = due[claims] / np.maximum(said.left_seconds[claims], _LEAST_SECONDS)
         of_reports = _medians(view, tenant[claims], shorter, due[claims])[tenant]
-        factor = np.where(reported, of_reports, ratio) * _slowest(view) / _TOLERANCE
+        factor = np.where(reported, of_reports, ratio) * slowest / _TOLERANCE
         return np.fmax(factor, 1.0)  # 1 where nothing is known of the tenant
 
-    def _ratios(self, view: View) -> Floats:
+    def _ratios(self, view: View, slowest: float) -> Floats:
         """[tenant]: seconds run over seconds declared, in the middle of its work; nan where none is known."""
         names, tenant = view.snapshot.tenants.names, view.snapshot.jobs.tenant
         declared, ran = view.told_alone.declared_seconds, view.ran_seconds
-        late = (ran * _slowest(view) > declared * _TOLERANCE) & (declared >= _LEAST_SECONDS)
+        late = (ran * slowest > declared * _TOLERANCE) & (declared >= _LEAST_SECONDS)
         met = [(at, *self.ended[name]) for at, name in enumerate(names) if name in self.ended]
         group = np.concatenate([tenant[late], *(np.full(len(of), at) for at, of, _ in met)])
         seconds = np.concatenate([ran[late], *(of for _, of, _ in met)])

@@ -21,7 +21,7 @@ from slurm_fair.cli.sweep.task import Row
 from slurm_fair.cli.sweep.variants import base_of
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.policy.registry import in_full, load_recorded
-from slurm_fair.store.connection import wrapped
+from slurm_fair.store.connection import transaction, wrapped
 from slurm_fair.store.rows import plain
 
 APPLICATION = 0x53465357  # says that a database is the file of a sweep
@@ -85,15 +85,9 @@ class ResultsFile:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, which begins when no other command writes; what goes wrong leaves nothing behind."""
-        with _in_words(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._db.rollback()
-                raise
+        """One transaction, which begins when no other command writes."""
+        with _in_words(self.path), transaction(self._db):
+            yield
 
     def _prepare(self) -> None:
         with self._writing():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
+from slurm_fair.model.counted import first_of
 from slurm_fair.model.gpu_weight import mean_weight, of_types
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.columns import JobColumns
@@ -174,12 +175,11 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
         raise InputError(
             f"{missing}: name a cluster that has it with --cluster, or leave the jobs out with --too-large drop"
         )
-    names = ", ".join(f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows[:3].tolist())
-    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    names = first_of([f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows.tolist()], 3)
     measured = ", or run on none of its GPU types as they were measured" if throughputs else ""
     raise InputError(
         f"{len(rows)} of {len(trace)} jobs want more GPUs of one type, or more nodes, than the cluster's "
-        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give{measured}: {names}{more}: give more, or "
+        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give{measured}: {names}: give more, or "
         "leave them out with --too-large drop"
     )
 
