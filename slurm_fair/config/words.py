@@ -52,7 +52,9 @@ KEYS = {
     "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
     "aligned: all end together",
     "lease.renewal": "with rolling leases: how long a renewed lease lasts, at most a term; auto: a quarter of the "
-    "term, so that who had a term makes way sooner; term: a term",
+    "term, so that who had a term makes way sooner; term: a term. Shorter leases that are over are "
+    "renewed together, a sixteenth of a renewed lease apart (14 s with a term of 900 s); until then others may "
+    "get their GPUs",
     "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits at most "
     "before nodes are set aside for it (fair: reserve_part); term: as long as a lease, never: no nodes are set "
     "aside",

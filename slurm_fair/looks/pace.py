@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Untried, Verb
+from slurm_fair.model.reservation import next_due
 from slurm_fair.policy.rests import again
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
@@ -49,12 +50,15 @@ def next_look(
 
 
 def _next_end(standing: Standing, terms: LeaseTerms, began: float, now: float) -> float:
-    """The instant at which the next lease ends, or the policy would plan otherwise though nothing happens.
+    """The instant of the next renewal, or at which the policy would plan otherwise though nothing happens.
 
     Where looks follow changes, a lease that ended during the tick has a look of its own.
     """
     since, leases = began if terms.follows_changes else now, standing.leases
-    end = float(leases.end[leases.running & (leases.end > since)].min(initial=math.inf))
+    ends = terms.renewed_at(leases.end[leases.running])
+    end = float(ends[ends > since].min(initial=math.inf))
+    due = next_due(standing.memory)
+    end = min(end, due) if due > since else end
     instant = again(standing.memory) if terms.follows_changes else math.inf
     return min(end, instant) if instant > since else end
 

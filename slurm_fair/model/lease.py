@@ -31,6 +31,7 @@ class LeasePhase(Code):
 
 
 USUAL_RENEWALS = 4.0  # in a term: with rolling leases a renewed lease is so much shorter than a new one
+BEATS_IN_A_RENEWAL = 16.0
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -72,6 +73,20 @@ class LeaseTerms:
     def _lead(self) -> float:
         """An aligned lease is at least this long, and nothing is granted so shortly before an end."""
         return min(self.interval_min or self.interval, self.term / 4)
+
+    @once
+    def beat(self) -> float:
+        """Leases that are over are renewed together, so many seconds apart; 0: each when it is over.
+
+        Until then its GPUs are to be had, so that who comes need not wait for the end of a lease.
+        """
+        shorter = self._renewals_differ and self.renewal < max(self.term, self.min_runtime)
+        beat = self.renewal / BEATS_IN_A_RENEWAL if shorter else 0.0
+        return math.floor(beat) if beat > 1 else beat  # whole seconds, where there are some
+
+    def renewed_at(self, end: Floats) -> Floats:
+        """The instants at which leases with these ends are renewed, unless others got their GPUs."""
+        return np.maximum((np.floor(end / self.beat) + 1) * self.beat, end) if self.beat else end
 
     def end_for(self, start: float) -> float:
         """The end of a lease that starts at `start`; aligned leases end together, at multiples of the term."""

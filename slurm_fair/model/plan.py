@@ -17,7 +17,7 @@ class Verdict(Code):
     WAIT = 0  # stays behind its gate
     GRANT = 1  # gets a lease on the nodes in `places`
     RENEW = 2  # its lease is over and it keeps its GPUs for another
-    KEEP = 3  # its lease is not over, or it was promised GPUs earlier: untouched
+    KEEP = 3  # untouched: its lease is not over or not renewed yet, or it was promised GPUs earlier
     REVOKE = 4  # its lease is over and others are owed more
     LEAVE = 5  # may not be planned: held, blocked, ending or done
 

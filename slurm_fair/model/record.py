@@ -33,6 +33,9 @@ class Standing(NamedTuple):
     amended: bool = False  # the ledger was settled with accounting since the last tick
     # Key of a job that is to give way -> of those that get its GPUs.
     asked_for: Mapping[int, tuple[int, ...]] = _NOTHING
+    left_over: int = (
+        0  # a checksum of who waits and of the GPUs that are free after the last plan; 0 = not known
+    )
 
     @classmethod
     def new(cls, time: float) -> Self:

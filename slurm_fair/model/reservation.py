@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,11 @@ def reservations(memory: Mapping[str, Any]) -> tuple[ReservedNodes, ...]:
         ReservedNodes(key, since, due, tuple(nodes), *amounts)
         for key, since, due, nodes, *amounts in memory.get(_RESERVED, ())
     )
+
+
+def next_due(memory: Mapping[str, Any]) -> float:
+    """The instant at which the first of them is to be had; inf = none stands."""
+    return min((each.due for each in reservations(memory)), default=math.inf)
 
 
 def with_reservations(memory: Mapping[str, Any], reserved: Sequence[ReservedNodes]) -> Mapping[str, Any]:

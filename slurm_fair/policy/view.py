@@ -62,6 +62,8 @@ class View:
     fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
     counts_seconds: float = float("inf")  # a tenant without jobs counts in quotas for so long; inf = always
     turns: Placement = NO_PLACES  # GPUs that the profiler gives away, by row of `snapshot.jobs`
+    # False where the last plan left the same jobs, leases and nodes: leases that are over are not decided anew.
+    news: bool = True
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
@@ -244,7 +246,23 @@ class View:
 
     @once
     def lapsed(self) -> Ints:
-        """Rows of the running jobs whose lease is over, those on nodes that are set aside among them."""
+        """Rows of the running jobs whose lease is over, those on nodes that are set aside among them.
+
+        Without news only those count that are renewed now: the last plan decided on the others.
+        """
+        rows, terms = self._ended, self.terms
+        if (
+            not rows.size
+            or not terms.beat
+            or self.news
+            or any(each.due <= self.now for each in self.reserved)
+        ):
+            return rows
+        return rows[terms.renewed_at(self.lease_end[rows]) <= self.now]
+
+    @once
+    def _ended(self) -> Ints:
+        """Rows of the running jobs whose lease has come to its end."""
         leases, end = self.leases, self.leases.end
         if not end.size or end.item(end.argmin()) > self.now:
             return NO_ROWS

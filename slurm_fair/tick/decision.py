@@ -6,9 +6,7 @@ import traceback
 from dataclasses import replace
 
 from slurm_fair.errors import NoPlan
-from slurm_fair.model import (
-    Plan,
-)
+from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.policy.error_place import beginning, where
@@ -27,6 +25,10 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
     `fault` is one of the profiler before: this look goes without its turns.
     """
+    return _renewed_in_time(_decided(view, rules, clock, in_full, fault), view)
+
+
+def _decided(view: View, rules: Rules, clock: Clock, in_full: bool, fault: str) -> Plan:
     began, planner = clock.now(), rules.planner or InThisProcess(rules.policy.plan)
     try:
         plan, wrong = _planned(view, rules, planner, in_full, fault)
@@ -43,6 +45,19 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     if view.terms.grants_at(view.now):
         return plan
     return postponed(plan).explained() if in_full else postponed(plan)
+
+
+def _renewed_in_time(plan: Plan, view: View) -> Plan:
+    """The plan; a lease that is renewed later is left as it is until then, and others may still get its GPUs."""
+    renewed, terms = plan.renewed, view.terms
+    if not renewed.size or not terms.beat:
+        return plan
+    early = renewed[terms.renewed_at(view.lease_end[renewed]) > view.now]
+    if not early.size:
+        return plan
+    verdict = plan.verdict.copy()
+    verdict[early] = Verdict.KEEP.code
+    return replace(plan, verdict=verdict)
 
 
 def _planned(view: View, rules: Rules, planner: Planner[View], in_full: bool, fault: str) -> tuple[Plan, str]:

@@ -39,6 +39,7 @@ from slurm_fair.reconcile import (
 from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.for_whom import for_whom
 from slurm_fair.reconcile.guard import living, oddity
+from slurm_fair.reconcile.left_over import left_over
 from slurm_fair.reconcile.retries import (
     resting_after,
     without_refused,
@@ -148,7 +149,11 @@ def conclude(
     asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
         leases = apply_outcomes(leases, outcomes, terms, snapshot.time)
-    after = before._replace(leases=leases, memory=plan.memory, asked_for=asked_for)
+    known = (
+        terms.beat > 0 and plan.is_own
+    )  # after a plan that stands in for another, the next look plans anew
+    rest = left_over(snapshot, leases, find(snapshot.jobs.key, leases.key)) if known else 0
+    after = before._replace(leases=leases, memory=plan.memory, asked_for=asked_for, left_over=rest)
     return resting_after(after, outcomes, snapshot, terms)
 
 

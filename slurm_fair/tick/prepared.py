@@ -29,6 +29,7 @@ from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.events import GATE_WAS_OPENED
 from slurm_fair.reconcile.for_whom import Spare, withdrawn
 from slurm_fair.reconcile.guard import living
+from slurm_fair.reconcile.left_over import left_over
 from slurm_fair.reconcile.retries import (
     backoff_after,
     overlaid,
@@ -95,10 +96,11 @@ class _Folded(NamedTuple):
     happened: tuple[Event, ...]  # to the ledger
     followed: tuple[Event, ...]  # to the leases
     job_of_lease: Ints
+    news: bool  # others wait, hold GPUs or can have them than after the last plan
 
 
 def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collection[Want]) -> _Folded:
-    now = snapshot.time
+    now, before = snapshot.time, standing
     standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     shown = overlaid(seen, standing)
@@ -116,7 +118,9 @@ def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collect
         last_jobs=living(shown),
         amended=False,
     )
-    return _Folded(standing, seen, shown, happened, followed, job_of_lease)
+    beats = rules.terms.beat > 0
+    news = not beats or left_over(shown, leases, job_of_lease) != before.left_over
+    return _Folded(standing, seen, shown, happened, followed, job_of_lease, news)
 
 
 def _first_view(folded: _Folded, rules: Rules) -> View:
@@ -133,6 +137,7 @@ def _first_view(folded: _Folded, rules: Rules) -> View:
         standing.memory,
         folded.job_of_lease,
         counts_seconds=rules.ledger.counts_seconds,
+        news=folded.news,
         happened=rules.show(folded.happened),
     )
 

@@ -17,6 +17,7 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
 from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
+from slurm_fair.model.reservation import next_due
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.rests import again, rests
 from slurm_fair.ports import Journal, Want
@@ -169,10 +170,16 @@ class Simulation:
         return due
 
     def _next_end_of_a_lease(self) -> float:
-        """The first end of a lease; one just opened runs already, though it was not seen yet."""
-        leases = self.standing.leases
+        """The first renewal of a lease, or the instant at which nodes that are set aside are to be had.
+
+        A job that was just opened runs already, though it was not seen yet.
+        """
+        leases, due = self.standing.leases, next_due(self.standing.memory)
         ends = leases.end[~leases.revoking] if any_of(leases.revoking) else leases.end
-        return float(ends.item(ends.argmin())) if len(ends) else math.inf
+        if not ends.size:
+            return due
+        first = self.rules.terms.renewed_at(ends[ends.argmin()]).item()
+        return min(first, due)
 
     def _next_decision(self, record: TickRecord, end: float) -> float:
         """The look at the end of a lease, at an answer to a request, or at the instant that the plan asked for."""
@@ -221,7 +228,8 @@ class Simulation:
         """
         hour = (math.floor(self.clock.now() / WINDOW_SECONDS) + 1) * WINDOW_SECONDS
         ahead = min(self.cluster.next_arrival(), self.cluster.next_change(), hour)
-        return float(renewed_until(self.standing.leases, self.rules.terms, ahead).end.min())
+        terms = self.rules.terms
+        return float(terms.renewed_at(renewed_until(self.standing.leases, terms, ahead).end).min())
 
     def _someone_should_have_started(self, now: float) -> bool:
         """True if a job promised at an earlier look has not begun: it is not waited for without end."""

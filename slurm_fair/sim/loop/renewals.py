@@ -10,16 +10,16 @@ from slurm_fair.reconcile.lease_changes import renewals, with_next_term
 
 
 def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
-    """The leases after plans that only renew, one at each end of a lease before an instant."""
-    over = (leases.end < until).nonzero()[0]
+    """The leases after plans that only renew, one at each renewal of a lease before an instant."""
+    over = (terms.renewed_at(leases.end) < until).nonzero()[0]
     if not over.size:
         return leases
     end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
     while over.size:
-        granted[over] = end[over]
-        end[over] = [terms.renewed_end(each) for each in end[over].tolist()]
+        granted[over] = terms.renewed_at(end[over])
+        end[over] = [terms.renewed_end(each) for each in granted[over].tolist()]
         renewals[over] += 1
-        over = over[end[over] < until]
+        over = over[terms.renewed_at(end[over]) < until]
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
@@ -34,11 +34,12 @@ def renewals_until(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until:
 
 
 def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
-    """Each of these ends, the leases that end there, and all of them afterwards."""
+    """Each instant of a renewal, the leases that are renewed then, and all of them afterwards."""
     while len(leases.key):
-        first = leases.end.item(leases.end.argmin())
+        instants = terms.renewed_at(leases.end)
+        first = instants.item(instants.argmin())
         if first >= until:
             return
-        over = (leases.end == first).nonzero()[0]
+        over = (instants == first).nonzero()[0]
         leases = with_next_term(leases, over, terms, first)
         yield first, over, leases

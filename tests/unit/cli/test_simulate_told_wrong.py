@@ -14,7 +14,7 @@ WRONG = ("--declared-error", "4", "--progress", "silent")
 
 
 def test_they_change_policies_that_go_by_run_times_and_no_others(tmp_path: Path) -> None:
-    trace = made(tmp_path)
+    trace = made(tmp_path, jobs=80)
     true = results(trace, "--policy", "srtf,tiresias,fifo")
     wrong = results(trace, "--policy", "srtf,tiresias,fifo", *WRONG)
     assert [a == b for a, b in zip(true, wrong, strict=True)] == [False, True, True]

@@ -80,7 +80,7 @@ def test_the_seconds_of_acts_lengthen_no_pause(bench: Bench) -> None:
 def test_it_looks_when_a_grace_ends(tmp_path: Path) -> None:
     with bench_in(tmp_path / "s") as bench:
         crowd(bench)
-        bench.run(60 - bench.now % 60 + 0.5)
+        bench.run(60 - bench.now % 60 + 1.5)
         leases = bench.daemon.standing.leases
         asked = leases.asked[leases.phase == LeasePhase.REVOKING]
         assert asked.min() > 0

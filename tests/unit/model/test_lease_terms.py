@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, LeaseTerms
 from tests.support.fake_cluster import Site
@@ -45,6 +48,42 @@ def test_a_renewed_lease_ends_after_its_renewal_where_leases_roll(
     terms: LeaseTerms, renewed: float, shortest: float
 ) -> None:
     assert (terms.renewed_end(1000.0), terms.shortest) == (renewed, shortest)
+
+
+ROLLING = LeaseTerms(term=900.0, aligned=False, renewal=225.0)
+
+
+@pytest.mark.parametrize(
+    ("terms", "beat"),
+    [
+        (ROLLING, 14.0),
+        (LeaseTerms(term=30.0, aligned=False, renewal=7.5), 7.5 / 16),
+        (LeaseTerms(term=900.0, aligned=False, renewal=900.0), 0.0),
+        (LeaseTerms(term=900.0, aligned=False), 0.0),
+        (LeaseTerms(term=900.0, renewal=225.0), 0.0),
+        (LeaseTerms(term=NEVER_ENDS_SECONDS, aligned=False, renewal=225.0), 0.0),
+    ],
+)
+def test_shorter_renewed_leases_have_a_beat_of_whole_seconds_where_there_are_some(
+    terms: LeaseTerms, beat: float
+) -> None:
+    assert terms.beat == beat
+
+
+def test_a_lease_that_is_over_is_renewed_at_the_next_beat_and_others_at_once() -> None:
+    ends = np.array([1400.0, 1400.5, 1413.9, 1414.0])
+    assert ROLLING.renewed_at(ends).tolist() == [1414.0, 1414.0, 1414.0, 1428.0]
+    assert LeaseTerms(term=900.0, aligned=False).renewed_at(ends).tolist() == ends.tolist()
+
+
+@given(
+    st.floats(0, 2e9),
+    st.floats(0.01, 3600),
+)
+def test_no_lease_is_renewed_before_it_is_over_nor_more_than_a_beat_later(end: float, renewal: float) -> None:
+    terms = LeaseTerms(term=2 * renewal, aligned=False, renewal=renewal)
+    at = float(terms.renewed_at(np.array([end]))[0])
+    assert end <= at <= end + terms.beat * (1 + 1e-6) + 1e-6
 
 
 def test_the_sites_own_grace_is_never_more_than_a_job_may_ask_for() -> None:

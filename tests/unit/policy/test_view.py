@@ -72,6 +72,17 @@ def test_nobody_has_a_quota_without_weights_or_tenants() -> None:
     assert weightless.tenant_quota.tolist() == [0.0]
 
 
+def test_without_news_only_leases_count_as_over_that_are_renewed_now() -> None:
+    """Job 2's lease is over since a second; with a beat of 14 s it is renewed at 5,012 s."""
+    rolling = replace(SIGHT.terms, aligned=False, renewal=225.0)
+    for news, now, over in (
+        (True, NOW, [1]), (False, NOW, []), (False, 5011.9, []), (False, 5012.0, [1]),
+    ):  # fmt: skip
+        shown = replace(SIGHT, terms=rolling, news=news, now=now)
+        assert (shown.lapsed.tolist(), shown.over.tolist()) == (over, over)
+    assert replace(SIGHT, news=False).lapsed.tolist() == [1], "where there is no beat"
+
+
 def test_each_job_knows_when_its_lease_ends() -> None:
     assert SIGHT.lease_end.tolist() == [NOW + 60, NOW - 1, NOW + 900, np.inf]
 

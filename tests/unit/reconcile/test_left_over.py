@@ -1,0 +1,54 @@
+"""The queue that a plan left over: what is news at the next look, and what is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot
+from slurm_fair.model.columns import find
+from slurm_fair.reconcile.left_over import left_over
+from tests.support.builders import job, lease, leases, snapshot
+
+RUNS: dict[str, Any] = {"gpus": 4, "state": JobState.RUNNING, "start": 100, "on": {"n1": 4}}
+PROMISED = leases(lease(1, {"n1": 4}), lease(2, {"n1": 4}, phase=LeasePhase.GRANTED))
+WAITS, STARTED = job(2, gpus=4), job(2, gpus=4, state=JobState.RUNNING, start=200, on={"n1": 4})
+NODES = {"n1": 8, "n2": 8}
+
+
+def seen(*jobs: Any, nodes: dict[str, int] | None = None) -> Snapshot:
+    return snapshot(time=1000.0, nodes=nodes or NODES, jobs=[job(1, **RUNS), *jobs])
+
+
+def checksum(shown: Snapshot, held: Leases = PROMISED) -> int:
+    return left_over(shown, held, find(shown.jobs.key, held.key))
+
+
+AFTER_THE_PLAN = checksum(seen(WAITS, job(3)))
+
+
+def test_a_job_that_starts_as_promised_is_no_news() -> None:
+    held = leases(lease(1, {"n1": 4}), lease(2, {"n1": 4}))
+    assert checksum(seen(STARTED, job(3)), held) == AFTER_THE_PLAN != 0
+
+
+@pytest.mark.parametrize(
+    ("shown", "held"),
+    [
+        (seen(WAITS, job(3), job(4)), PROMISED),
+        (seen(WAITS), PROMISED),
+        (seen(WAITS, job(3, blocked=Blocked.USER_HOLD)), PROMISED),
+        (seen(WAITS, job(3)), leases(lease(1, {"n1": 4}))),
+        (seen(WAITS, job(3), nodes={"n1": 8, "n2": 7}), PROMISED),
+    ],
+    ids=["arrival", "cancel", "hold", "end of a lease", "node"],
+)
+def test_news(shown: Snapshot, held: Leases) -> None:
+    assert checksum(shown, held) != AFTER_THE_PLAN
+
+
+def test_nothing_at_all_has_a_checksum_too() -> None:
+    nothing = snapshot(time=0.0, nodes={}, jobs=[])
+    assert left_over(nothing, Leases.none(), np.array([], dtype=np.int64)) != 0
