@@ -273,8 +273,9 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         "## Two weeks of Philly",
         "",
         f"Leases of {PHILLY_LEASE:g} s. Looks: every 10 s, or `auto`: at each change. "
-        "Rolling: each ends by itself, and nodes are set aside "
-        "for gangs, this controller's default; as in the paper: no node is; aligned: all end together. `fifo`, "
+        "Rolling: renewed for a quarter of a lease, all together that are over at a beat, and nodes are set "
+        "aside for gangs, this controller's default; as in the paper: each ends by itself, is renewed for a "
+        "whole lease, and no node is set aside; aligned: all end together. `fifo`, "
         "`slurm` and `yarn-cs` end none. Weights of the virtual clusters: `shares` are the published file, "
         "`requested` the GPUs that their jobs ask for, the rule in section 6.1.2 of Astraea's paper. "
         "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in "

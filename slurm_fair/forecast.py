@@ -129,7 +129,7 @@ class _World:
         )
         return cls(
             snapshot,
-            standing._replace(asked_for={}),
+            standing._replace(asked_for={}, left_over=0),
             terms.term,
             min(terms.grace, terms.interval),
             left,
@@ -213,7 +213,7 @@ class _World:
             tell_all=False,
             tell_why=False,
         )
-        self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
+        self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={}, left_over=0)
         self.changed = bool((~leases.running).any())
         return True
 

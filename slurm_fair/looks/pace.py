@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slurm_fair.looks.ends import next_end
 from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Untried, Verb
-from slurm_fair.model.reservation import next_due
 from slurm_fair.policy.rests import again
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
@@ -55,10 +55,7 @@ def _next_end(standing: Standing, terms: LeaseTerms, began: float, now: float) -
     Where looks follow changes, a lease that ended during the tick has a look of its own.
     """
     since, leases = began if terms.follows_changes else now, standing.leases
-    ends = terms.renewed_at(leases.end[leases.running])
-    end = float(ends[ends > since].min(initial=math.inf))
-    due = next_due(standing.memory)
-    end = min(end, due) if due > since else end
+    end = next_end(standing, terms, leases.running, since)
     instant = again(standing.memory) if terms.follows_changes else math.inf
     return min(end, instant) if instant > since else end
 

@@ -22,7 +22,7 @@ def carried_over(plan: Plan, then: View, view: View, note: str) -> Plan:
     said = take_or(plan.verdict, at, np.int8(Verdict.LEAVE))
     revoked = (said == Verdict.REVOKE) & view.expired & ~view.pinned_down
     places = _still_free(_places(plan, then, view, (said == Verdict.GRANT) & view.waiting), view, revoked)
-    renewed = (said == Verdict.RENEW) & view.flags(view.lapsed)
+    renewed = (said == Verdict.RENEW) & view.flags(view.decided_now)
     stands = standstill(view, note)
     verdict = stands.verdict.copy()
     verdict[renewed] = Verdict.RENEW

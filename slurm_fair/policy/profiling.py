@@ -302,11 +302,12 @@ def with_their_turns(
     """The plan of a policy with the turns; `view` is as the controller sees it."""
     if profiling is None or turns is None:
         return _of_nobody(plan, view)
-    seekers, lapsed = _Seekers(view, profiling, turns.book, placer_of(policy)), set(view.lapsed.tolist())
+    seekers = _Seekers(view, profiling, turns.book, placer_of(policy))
+    decided = set(view.decided_now.tolist())
     verdict, places = plan.verdict.copy(), plan.places.plus(turns.places)
     verdict[_rows(view, turns.new)] = Verdict.GRANT
     row_of = dict(zip(turns.book.turns, _rows(view, turns.book.turns), strict=True))
-    ended = [turn for turn, row in row_of.items() if not turn.over and row in lapsed]
+    ended = [turn for turn, row in row_of.items() if not turn.over and row in decided]
     moves = seekers.movers(places, [turn for turn in ended if may_leave(view, row_of[turn], verdict)])
     verdict[[row_of[turn] for turn in moves]] = Verdict.REVOKE
     leave = {turn for turn in ended if verdict[row_of[turn]] == Verdict.REVOKE}

@@ -178,7 +178,7 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
     jobs, waits = view.snapshot.jobs, view.waiting_rows
-    if not view.lapsed.size or not waits.size:
+    if not view.decided_now.size or not waits.size:
         return None
     after: Floats | float = view.terms.reserve_after
     if plan.reserve_after is not None:

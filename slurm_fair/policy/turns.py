@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from slurm_fair.model import NO_PLACES, Placement
+from slurm_fair.model.columns import Ints
 from slurm_fair.model.spans import DAY_SECONDS
 
 _KEPT = "profiler"  # in a plan's memory
@@ -70,6 +73,12 @@ class Turns(NamedTuple):
 def has_turns(memory: Mapping[str, Any]) -> bool:
     """True where anybody has had a turn."""
     return _KEPT in memory
+
+
+def turning(memory: Mapping[str, Any]) -> Ints:
+    """Keys of the jobs whose turns are not over."""
+    turns = TurnBook.kept(memory, 0.0).turns
+    return np.array([turn.key for turn in turns if not turn.over], dtype=np.int64)
 
 
 def with_turns_of(memory: Mapping[str, Any], before: Mapping[str, Any]) -> Mapping[str, Any]:

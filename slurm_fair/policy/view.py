@@ -32,6 +32,7 @@ from slurm_fair.model.columns import (
     Ints,
     absent,
     all_of,
+    among,
     any_of,
     find,
     take_or,
@@ -40,6 +41,7 @@ from slurm_fair.model.once import once
 from slurm_fair.model.sizes import Resource, shares
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, situations
+from slurm_fair.policy.turns import has_turns, turning
 
 Number = TypeVar("Number", Ints, Codes)
 
@@ -219,7 +221,7 @@ class View:
     def situation(self) -> Shorts:
         """Each job's lease phase, state and block in one number."""
         jobs = self.snapshot.jobs
-        return situations(self.lease_phase, jobs.state, jobs.blocked, self.over)
+        return situations(self.lease_phase, jobs.state, jobs.blocked, self.expired_rows)
 
     @once
     def claims(self) -> Bools:
@@ -238,31 +240,34 @@ class View:
         return self.flags(self.waiting_rows)
 
     @once
-    def over(self) -> Ints:
+    def expired_rows(self) -> Ints:
         """Rows of the running jobs whose lease is over and who may have to give way."""
         if not self.reserved or not self.makes_way.size:
-            return self.lapsed
-        return self.lapsed[~self.flags(self.makes_way)[self.lapsed]]
+            return self.decided_now
+        return self.decided_now[~self.flags(self.makes_way)[self.decided_now]]
 
     @once
-    def lapsed(self) -> Ints:
-        """Rows of the running jobs whose lease is over, those on nodes that are set aside among them.
+    def decided_now(self) -> Ints:
+        """Rows of the running jobs whose lease is over and is decided on, those on nodes that are set aside too.
 
-        Without news only those count that are renewed now: the last plan decided on the others.
+        Without news these are the ones that are renewed now: the last plan decided on the others.
         """
-        rows, terms = self._ended, self.terms
-        if (
-            not rows.size
-            or not terms.beat
-            or self.news
-            or any(each.due <= self.now for each in self.reserved)
-        ):
+        rows, terms = self._past_their_end, self.terms
+        every = not terms.beat or self.news or any(each.due <= self.now for each in self.reserved)
+        if every or not rows.size:
             return rows
-        return rows[terms.renewed_at(self.lease_end[rows]) <= self.now]
+        return rows[self.renews_now(rows)]
+
+    def renews_now(self, rows: Ints) -> Bools:
+        """True where a lease that is over would be renewed now, and not at a later beat; a turn has no beat."""
+        now: Bools = self.terms.renewed_at(self.lease_end[rows]) <= self.now
+        return (
+            now | among(self.snapshot.jobs.key[rows], turning(self.memory)) if has_turns(self.memory) else now
+        )
 
     @once
-    def _ended(self) -> Ints:
-        """Rows of the running jobs whose lease has come to its end."""
+    def _past_their_end(self) -> Ints:
+        """Rows of the running jobs whose lease is over."""
         leases, end = self.leases, self.leases.end
         if not end.size or end.item(end.argmin()) > self.now:
             return NO_ROWS
@@ -277,20 +282,20 @@ class View:
     @once
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
-        return self.flags(self.over)
+        return self.flags(self.expired_rows)
 
     @once
     def pinned_down(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
-        if not self.over.size:
+        if not self.expired_rows.size:
             return self.expired
-        jobs, over = self.snapshot.jobs, self.over
+        jobs, over = self.snapshot.jobs, self.expired_rows
         return self.flags(over[~jobs.revocable[over]])
 
     @once
     def stranded(self) -> Bools:
         """Expired leases on nodes that take no new work: nobody could use what they would give back."""
-        if not self.over.size:
+        if not self.expired_rows.size:
             return self.expired
         places, usable = self.lease_places, self.snapshot.nodes.usable
         of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
@@ -366,14 +371,14 @@ class View:
         return np.unique(np.concatenate(rows)) if rows else NO_ROWS
 
     def made_way_for(self, reserved: ReservedNodes) -> Ints:
-        """The lapsed leases on the nodes of one reservation."""
-        if not self.lapsed.size:
+        """The leases that are over on the nodes of one reservation."""
+        if not self.decided_now.size:
             return NO_ROWS
         here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
         here[self._nodes_of(reserved)] = True
         places = self.lease_places
         there = self.flags(places.row[here[places.node]])
-        return self.lapsed[there[self.lapsed]]
+        return self.decided_now[there[self.decided_now]]
 
     @once
     def due_gangs(self) -> Ints:
@@ -393,7 +398,9 @@ class View:
     @once
     def anything_to_have(self) -> bool:
         """True if a lease is over, or a job waits that asks for no more than is free."""
-        return self.over.size > 0 or any_of(self.snapshot.jobs.gpus[self.waiting_rows] <= self.free_in_all)
+        return self.expired_rows.size > 0 or any_of(
+            self.snapshot.jobs.gpus[self.waiting_rows] <= self.free_in_all
+        )
 
     @once
     def spare_cpus(self) -> Ints:

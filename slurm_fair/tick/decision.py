@@ -49,10 +49,10 @@ def _decided(view: View, rules: Rules, clock: Clock, in_full: bool, fault: str) 
 
 def _renewed_in_time(plan: Plan, view: View) -> Plan:
     """The plan; a lease that is renewed later is left as it is until then, and others may still get its GPUs."""
-    renewed, terms = plan.renewed, view.terms
-    if not renewed.size or not terms.beat:
+    renewed = plan.renewed
+    if not renewed.size or not view.terms.beat:
         return plan
-    early = renewed[terms.renewed_at(view.lease_end[renewed]) > view.now]
+    early = renewed[~view.renews_now(renewed)]
     if not early.size:
         return plan
     verdict = plan.verdict.copy()

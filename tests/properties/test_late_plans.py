@@ -42,7 +42,7 @@ def test_on_any_other_cluster_it_grants_only_who_waits_on_gpus_that_are_there(th
     assert set(late.granted.tolist()) == set(late.places.row.tolist())
     assert now.expired[late.revoked].all()
     assert not now.pinned_down[late.revoked].any()
-    assert now.flags(now.lapsed)[late.renewed].all()
+    assert now.flags(now.decided_now)[late.renewed].all()
     nodes = len(now.snapshot.nodes.names)
     back = now.lease_places.take((late.verdict == Verdict.REVOKE)[now.lease_places.row])
     assert (late.places.per_node(nodes) <= now.free_gpus + back.per_node(nodes)).all()

@@ -39,7 +39,7 @@ class Astraea(AstraeaSettings):
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not view.waiting_rows.size and not view.over.size:
+        if not view.waiting_rows.size and not view.expired_rows.size:
             return sheet.unchanged()
         round_ = Round(self, view)
         return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)

@@ -76,14 +76,16 @@ class Round:
     def uncontested(self) -> Ints:
         """Rows whose lease is over and renewed whatever the others are owed."""
         view = self.view
-        return (view.pinned_down | view.stranded).nonzero()[0] if view.over.size else view.over
+        return (
+            (view.pinned_down | view.stranded).nonzero()[0] if view.expired_rows.size else view.expired_rows
+        )
 
     @once
     def candidates(self) -> Candidates:
         """The jobs that wait, and those that run under a lease that is over."""
         view, rows = self.view, self.view.waiting_rows
         runs = np.zeros(len(rows), dtype=bool)
-        if view.over.size:
+        if view.expired_rows.size:
             contested = view.expired
             if self.uncontested.size:
                 contested = contested.copy()
@@ -216,7 +218,7 @@ class Round:
     def _may_change(self) -> bool:
         """False where the walk could change nothing: then it is made only for those who ask why."""
         view = self.view
-        if view.over.size and view.owes:
+        if view.expired_rows.size and view.owes:
             return True
         return may_place(view, self.pools, spreads(self.settings.placement))
 

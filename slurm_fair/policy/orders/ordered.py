@@ -142,7 +142,7 @@ def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
 
 def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
-    if not view.waiting_rows.size or not view.over.size:
+    if not view.waiting_rows.size or not view.expired_rows.size:
         return view.waiting_rows
     return (view.waiting | view.expired).nonzero()[0]
 
@@ -162,7 +162,7 @@ class _Queue:
         self.contested = waits[:0]  # rows, ascending
         self.retyped = self.resized = self.movers = np.zeros(len(view.waiting), dtype=bool)
         self.moves, elsewhere = False, how["on_type"] is not None or how["move"] is not None
-        if how["preempt"] and view.over.size and (len(waits) or elsewhere or view.owes):
+        if how["preempt"] and view.expired_rows.size and (len(waits) or elsewhere or view.owes):
             self._contend(how)
 
     def lane_of(self, rows: Ints) -> Ints | None:

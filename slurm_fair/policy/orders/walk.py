@@ -56,7 +56,7 @@ def may_place(view: View, pools: Pools, spread: bool) -> bool:
     if not waits.size or len(view.snapshot.wanted):
         return bool(waits.size)
     offered = view.free_gpus
-    if view.over.size:
+    if view.expired_rows.size:
         places = view.lease_places
         theirs = view.expired[places.row].nonzero()[0]
         offered = offered + np.bincount(places.node[theirs], places.gpus[theirs], len(offered))

@@ -15,9 +15,9 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
+from slurm_fair.looks.ends import next_end
 from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
-from slurm_fair.model.reservation import next_due
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.rests import again, rests
 from slurm_fair.ports import Journal, Want
@@ -143,7 +143,9 @@ class Simulation:
             return self._at_once(now)
         self._looks_at_one_instant = 0
         waits = _somebody_waits(record, done)
-        event, end = self._next_event(waits), self._next_end_of_a_lease()
+        # A job that was just opened runs already, though it was not seen yet.
+        end = next_end(self.standing, self.rules.terms, ~self.standing.leases.revoking)
+        event = self._next_event(waits)
         if end < event and self._only_renews(record, end):
             self._renewing = record.snapshot
             return min(event, self._first_other_end())
@@ -168,18 +170,6 @@ class Simulation:
         if waits or arrival == math.inf:
             due = min(due, self._on_grid(self.cluster.next_change()))
         return due
-
-    def _next_end_of_a_lease(self) -> float:
-        """The first renewal of a lease, or the instant at which nodes that are set aside are to be had.
-
-        A job that was just opened runs already, though it was not seen yet.
-        """
-        leases, due = self.standing.leases, next_due(self.standing.memory)
-        ends = leases.end[~leases.revoking] if any_of(leases.revoking) else leases.end
-        if not ends.size:
-            return due
-        first = self.rules.terms.renewed_at(ends[ends.argmin()]).item()
-        return min(first, due)
 
     def _next_decision(self, record: TickRecord, end: float) -> float:
         """The look at the end of a lease, at an answer to a request, or at the instant that the plan asked for."""
