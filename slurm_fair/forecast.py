@@ -19,6 +19,7 @@ from slurm_fair.model import (
     JobTable,
     LeasePhase,
     Leases,
+    LeaseTerms,
     Placement,
     Snapshot,
     Standing,
@@ -106,7 +107,7 @@ class _World:
 
     snapshot: Snapshot
     standing: Standing
-    term: float
+    terms: LeaseTerms
     switch: float  # seconds from a request to give way until the next job runs
     left: Floats  # of each job, until it ends by itself once it runs; inf = not known
     fresh: Floats  # the same for a new run of a job that does not say what it has done
@@ -130,7 +131,7 @@ class _World:
         return cls(
             snapshot,
             standing._replace(asked_for={}, left_over=0),
-            terms.term,
+            terms,
             min(terms.grace, terms.interval),
             left,
             fresh,
@@ -145,16 +146,16 @@ class _World:
 
     def next_look(self) -> float:
         """The next instant at which something may change."""
-        now, terms, jobs = self.now, self.term, self.snapshot.jobs
+        now, term, jobs = self.now, self.terms.term, self.snapshot.jobs
         if self.changed:
             return now + self.switch
         running = jobs.running
         leases = self.standing.leases
-        ends = leases.end[leases.running]
+        ends = self.terms.renewed_at(leases.end[leases.running])
         begins = jobs.gate_until[(jobs.blocked == Blocked.OWN_BEGIN) & self.hopes]
         over = now + self.left[running]
         ahead = np.concatenate((ends[ends > now + _MOMENT], begins[begins > now], over[over > now + _MOMENT]))
-        regular = (math.floor(now / terms) + 1) * terms
+        regular = (math.floor(now / term) + 1) * term
         return float(min(ahead.min(initial=math.inf), regular))
 
     def come_to(self, instant: float) -> None:

@@ -21,6 +21,7 @@ from slurm_fair.model import (
     Blocked,
     JobState,
     LeasePhase,
+    Leases,
     Snapshot,
     Standing,
     TickRecord,
@@ -148,13 +149,19 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     ]
     return {
         "lease": ["" if phase < 0 else LEASE_WORDS[LeasePhase(phase)] for phase in phases.tolist()],
-        "lease_end": _instants(np.where((lease >= 0) & ~promised, take_or(leases.end, lease, 0.0), 0.0)),
+        "lease_end": _instants(np.where(promised, 0.0, take_or(_ends(record, leases), lease, 0.0))),
         "leases": (take_or(leases.renewals, lease, -1) + 1).tolist(),
         "promised_nodes": [",".join(nodes) for nodes in where],
         "awaits": [list(lacks.get(row, ())) for row in range(len(jobs))],
         "asked": _instants(take_or(leases.asked, lease, 0.0)),
         "asked_for": _for_whom(record, standing),
     }
+
+
+def _ends(record: TickRecord, leases: Leases) -> Floats:
+    """The ends of the leases; one that is over goes on to the next beat, unless others get its GPUs."""
+    over = leases.running & (leases.end <= record.time)
+    return np.where(over, record.terms.renewed_at(leases.end), leases.end)
 
 
 def _for_whom(record: TickRecord, standing: Standing) -> list[Any]:

@@ -41,7 +41,7 @@ KEYS = {
     "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
     "GPUs of their account's own share, and are never stopped",
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
-    "lease.interval": "when the cluster is looked at. auto: when something has changed, at the end of a lease, "
+    "lease.interval": "when the cluster is looked at. auto: when something has changed, when leases are renewed, "
     "and at least every 10 s; a number: every so many seconds, at most a third of the term is sensible",
     "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
     "two questions whether something has changed; looks may also come less often, so that they take no more "
@@ -53,8 +53,8 @@ KEYS = {
     "aligned: all end together",
     "lease.renewal": "with rolling leases: how long a renewed lease lasts, at most a term; auto: a quarter of the "
     "term, so that who had a term makes way sooner; term: a term. Shorter leases that are over are "
-    "renewed together, a sixteenth of a renewed lease apart (14 s with a term of 900 s); until then others may "
-    "get their GPUs",
+    "renewed together, a sixteenth of a renewed lease apart (14 s with a term of 900 s), 15 s at most; until "
+    "then others may get their GPUs",
     "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits at most "
     "before nodes are set aside for it (fair: reserve_part); term: as long as a lease, never: no nodes are set "
     "aside",

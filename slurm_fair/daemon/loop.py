@@ -386,6 +386,7 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
+        self.standing = self.standing._replace(left_over=0)  # other rules plan anew
         self.take_planner()
         self.commands.timeout_seconds = config.slurm.timeout
         self.publisher.direct(config.lease.publish_dir)

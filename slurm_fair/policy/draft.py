@@ -16,6 +16,9 @@ from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
 NOT_OVER = "its lease is not over"
+KEPT_FOR_NOW = (
+    "its lease is over: it keeps its GPUs until leases are renewed, or others come who are owed more"
+)
 PROMISED = "its GPUs are promised: it starts when its GPUs, CPUs and memory are free"
 LOSES_WORK = "it would lose work if it were stopped now"
 UNUSABLE_NODES = "nobody else can use its GPUs now: its nodes take no new work"

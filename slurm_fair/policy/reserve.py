@@ -85,7 +85,9 @@ class _Ends(NamedTuple):
             - np.bincount(places.node, taken, nodes).astype(np.int64)
             for have, held, taken in zip(self.free, self.amounts, new, strict=True)
         )
-        end = np.where(verdict == Verdict.RENEW, renewed, self.end)[stays]
+        renews = verdict == Verdict.RENEW
+        renews[renews] = view.renews_now(self.row[renews])
+        end = np.where(renews, renewed, self.end)[stays]
         return type(self)(
             free,
             np.concatenate((self.row[stays], places.row)),

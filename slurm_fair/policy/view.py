@@ -258,6 +258,12 @@ class View:
             return rows
         return rows[self.renews_now(rows)]
 
+    @once
+    def kept_for_now(self) -> Ints:
+        """Rows of the running jobs whose lease is over and is not decided on at this look."""
+        over = self._past_their_end
+        return over[~self.flags(self.decided_now)[over]] if len(self.decided_now) < len(over) else NO_ROWS
+
     def renews_now(self, rows: Ints) -> Bools:
         """True where a lease that is over would be renewed now, and not at a later beat; a turn has no beat."""
         now: Bools = self.terms.renewed_at(self.lease_end[rows]) <= self.now

@@ -35,7 +35,8 @@ def stays_open(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) ->
 
 
 def _running_by_a_move(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Ints:
-    first = leases.adopted & leases.running & (leases.renewals == 0) & (leases.end > now)
+    first = leases.adopted & leases.running & (leases.renewals == 0)
+    first &= terms.renewed_at(leases.end) > now
     rows = find(jobs.key, leases.key[first])
     rows = rows[rows >= 0]
     return rows[moved(jobs, terms)[rows]]

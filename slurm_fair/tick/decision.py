@@ -9,6 +9,7 @@ from slurm_fair.errors import NoPlan
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, postponed, standstill
+from slurm_fair.policy.draft import KEPT_FOR_NOW
 from slurm_fair.policy.error_place import beginning, where
 from slurm_fair.policy.fading import with_faded
 from slurm_fair.policy.profiling import with_their_turns, with_turns
@@ -25,7 +26,10 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
     `fault` is one of the profiler before: this look goes without its turns.
     """
-    return _renewed_in_time(_decided(view, rules, clock, in_full, fault), view)
+    plan = _renewed_in_time(_decided(view, rules, clock, in_full, fault), view)
+    if in_full and view.kept_for_now.size:
+        return replace(plan, why=plan.explanation.saying([(view.kept_for_now, KEPT_FOR_NOW)]))
+    return plan
 
 
 def _decided(view: View, rules: Rules, clock: Clock, in_full: bool, fault: str) -> Plan:

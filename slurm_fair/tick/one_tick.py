@@ -110,7 +110,7 @@ def tick(
     dry_run = not cluster.acts
     if dry_run:
         leases, plan = without_effect(leases, plan, ready.view)
-    after = conclude(ready, leases, outcomes, plan, rules)
+    after = conclude(ready, leases, outcomes, plan, rules, acted=not dry_run)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
     record = record._replace(dry_run=dry_run, amended=standing.ledger if standing.amended else None)
@@ -142,16 +142,21 @@ def reconcile(
 
 
 def conclude(
-    ready: Prepared, leases: Leases, outcomes: tuple[Outcome, ...], plan: Plan, rules: Rules
+    ready: Prepared,
+    leases: Leases,
+    outcomes: tuple[Outcome, ...],
+    plan: Plan,
+    rules: Rules,
+    *,
+    acted: bool = True,
 ) -> Standing:
     """The standing after the acts on these leases; a plan that stands in for another has the memory of before."""
     before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
     asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
         leases = apply_outcomes(leases, outcomes, terms, snapshot.time)
-    known = (
-        terms.beat > 0 and plan.is_own
-    )  # after a plan that stands in for another, the next look plans anew
+    # After a plan that stands in for another, or that nobody carries out, the next look plans anew.
+    known = terms.beat > 0 and plan.is_own and acted
     rest = left_over(snapshot, leases, find(snapshot.jobs.key, leases.key)) if known else 0
     after = before._replace(leases=leases, memory=plan.memory, asked_for=asked_for, left_over=rest)
     return resting_after(after, outcomes, snapshot, terms)

@@ -20,6 +20,7 @@ from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_shar
 from slurm_fair.policy.profiling import Profiling, ended_with_turns
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside
+from slurm_fair.policy.rests import again
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import (
     follow,
@@ -118,8 +119,8 @@ def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collect
         last_jobs=living(shown),
         amended=False,
     )
-    beats = rules.terms.beat > 0
-    news = not beats or left_over(shown, leases, job_of_lease) != before.left_over
+    known = rules.terms.beat > 0 and again(before.memory) > now
+    news = not known or left_over(shown, leases, job_of_lease) != before.left_over
     return _Folded(standing, seen, shown, happened, followed, job_of_lease, news)
 
 

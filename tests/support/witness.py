@@ -195,9 +195,9 @@ def _others_may_save(tick: TickRecord, leases: Leases) -> Bools:
 
 def _renewed_by(terms: LeaseTerms, end: Floats) -> Floats:
     """The latest instants at which leases with these ends are renewed or revoked."""
-    if terms.aligned or terms.renewal >= max(terms.term, terms.min_runtime):
+    if terms.aligned or terms.renewal >= terms.term:
         return end
-    return end + terms.renewal / 16
+    return end + min(terms.renewal / 16, 15.0)
 
 
 def _end_of(terms: LeaseTerms, since: Floats) -> Floats:

@@ -188,7 +188,7 @@ LEASES = (
         "--renewal",
         type=RENEWAL,
         help="Rolling leases: how long a renewed lease lasts; auto (the usual): a quarter of a lease; term: as "
-        "long as a new one. Shorter leases that are over are renewed together, a sixteenth of that apart.",
+        "long as a new one. Shorter leases are renewed together, a sixteenth of that apart, 15 s at most.",
     ),
     click.option(
         "--half-life",

@@ -42,11 +42,23 @@ def test_a_job_that_starts_as_promised_is_no_news() -> None:
         (seen(WAITS, job(3, blocked=Blocked.USER_HOLD)), PROMISED),
         (seen(WAITS, job(3)), leases(lease(1, {"n1": 4}))),
         (seen(WAITS, job(3), nodes={"n1": 8, "n2": 7}), PROMISED),
+        (seen(WAITS, job(3, gpus=2)), PROMISED),
+        (seen(WAITS, job(3, restarts=1)), PROMISED),
+        (seen(WAITS, job(3, cpus=7)), PROMISED),
+        (snapshot(nodes=NODES, jobs=[job(1, **RUNS, requeueable=False), WAITS, job(3)]), PROMISED),
     ],
-    ids=["arrival", "cancel", "hold", "end of a lease", "node"],
+    ids=["arrival", "cancel", "hold", "end of a lease", "node", "size", "requeue", "CPUs", "no stop"],
 )
 def test_news(shown: Snapshot, held: Leases) -> None:
     assert checksum(shown, held) != AFTER_THE_PLAN
+
+
+def test_who_waits_is_not_taken_for_who_has_a_lease() -> None:
+    """The same keys in the same order: job 1 was requeued, and job 3 began to run."""
+    shown = snapshot(nodes=NODES, jobs=[job(1, gpus=4), WAITS, job(3)])
+    assert checksum(shown, leases(lease(2, {"n1": 4}), lease(3, {"n1": 1}))) != checksum(
+        shown, leases(lease(1, {"n1": 4}), lease(2, {"n1": 4}), lease(3, {"n1": 1}))
+    )
 
 
 def test_nothing_at_all_has_a_checksum_too() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import LeaseTerms, Verdict
+from slurm_fair.policy.draft import KEPT_FOR_NOW
 from tests.support.builders import JobSpec
 from tests.support.tick_bench import BEGAN, TickBench, gated, running
 
@@ -59,3 +60,21 @@ def test_after_a_plan_that_stands_in_for_another_the_next_look_decides(bench: Ti
     assert verdicts(bench, job, waits, after=0.0) == [Verdict.KEEP, Verdict.WAIT]
     bench.standing = bench.standing._replace(left_over=0)  # as such a plan leaves it
     assert verdicts(bench, job, waits, after=1.0) == [Verdict.REVOKE, Verdict.GRANT]
+
+
+def test_it_is_said_why_a_lease_that_is_over_is_kept(bench: TickBench) -> None:
+    job = running(1, BEGAN, gpus=8, on={"n1": 8}, tenant="a")
+    assert verdicts(bench, job, after=0.0) == [Verdict.KEEP]
+    record = bench.see(job, after=1.0).record
+    assert record is not None
+    why = record.plan.explanation
+    assert why.reasons[why.reason.item(0)] == KEPT_FOR_NOW
+
+
+def test_a_plan_that_nobody_carries_out_is_made_at_each_look(bench: TickBench) -> None:
+    job = running(1, BEGAN, gpus=8, on={"n1": 8}, tenant="a")
+    waits = gated(2, tenant="b", submit=BEGAN + 60.0)
+    bench.dry_run = True
+    assert verdicts(bench, job, waits, after=0.0) == [Verdict.KEEP, Verdict.WAIT]
+    for seconds in (0.8, 0.4, 0.4):
+        assert verdicts(bench, job, waits, after=seconds) == [Verdict.REVOKE, Verdict.GRANT]
