@@ -128,16 +128,16 @@ def test_the_gang_must_be_the_first_that_waits_in_the_order_of_the_policy() -> N
 
 
 def test_a_lease_that_this_plan_renews_is_over_after_a_renewal() -> None:
-    """n1's lease ends now and is renewed: the gang needs n2 as well, where one goes on for 100 s."""
+    """The lease on n1 is renewed if a beat has passed since its end; one that ends now is only over."""
     runs = (running(1, {"n1": 8}), running(2, {"n2": 8}))
     jobs = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=[*runs, GANG])
-    of = leases(lease(1, {"n1": 8}, end=NOW), lease(2, {"n2": 8}, end=NOW + 100.0))
-    now = shown(jobs, of)
-    now = replace(now, terms=replace(now.terms, renewal=TERM / 3))
-    plan = planned(now)
-    assert verdicts(jobs, plan)["1"] == Verdict.RENEW
-    (found,) = reservations(plan.memory)
-    assert (found.nodes, found.due - NOW) == (("n1", "n2"), TERM / 3)
+    for ago, due in ((20.0, TERM / 3), (0.0, 100.0)):
+        now = shown(jobs, leases(lease(1, {"n1": 8}, end=NOW - ago), lease(2, {"n2": 8}, end=NOW + 100.0)))
+        now = replace(now, terms=replace(now.terms, renewal=TERM / 3))
+        plan = planned(now)
+        assert verdicts(jobs, plan)["1"] == Verdict.RENEW
+        (found,) = reservations(plan.memory)
+        assert (found.nodes, found.due - NOW) == (("n1", "n2"), due)
 
 
 def later(seconds: float, *more: JobSpec, ends: tuple[float, ...] = ENDS) -> View:
