@@ -214,7 +214,7 @@ class _World:
             tell_all=False,
             tell_why=False,
         )
-        self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={}, left_over=0)
+        self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
         self.changed = bool((~leases.running).any())
         return True
 

@@ -31,7 +31,7 @@ class LeasePhase(Code):
 
 
 USUAL_RENEWALS = 4.0  # in a term: with rolling leases a renewed lease is so much shorter than a new one
-BEATS_IN_A_RENEWAL, _LONGEST_BEAT_SECONDS = 16.0, 15.0
+_BEATS_IN_A_RENEWAL, _LONGEST_BEAT_SECONDS = 16.0, 15.0
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -78,10 +78,10 @@ class LeaseTerms:
     def beat(self) -> float:
         """Leases that are over are renewed together, so many seconds apart; 0: each when it is over.
 
-        Until then its GPUs are to be had, so that who comes need not wait for the end of a lease.
+        Until then their GPUs are to be had: a job that comes need not wait for the end of a lease.
         """
         shorter = self._renewals_differ and self.renewal < self.term
-        beat = min(self.renewal / BEATS_IN_A_RENEWAL, _LONGEST_BEAT_SECONDS) if shorter else 0.0
+        beat = min(self.renewal / _BEATS_IN_A_RENEWAL, _LONGEST_BEAT_SECONDS) if shorter else 0.0
         return math.floor(beat) if beat > 1 else beat  # whole seconds, where there are some
 
     def renewed_at(self, end: Floats) -> Floats:

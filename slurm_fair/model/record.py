@@ -33,9 +33,8 @@ class Standing(NamedTuple):
     amended: bool = False  # the ledger was settled with accounting since the last tick
     # Key of a job that is to give way -> of those that get its GPUs.
     asked_for: Mapping[int, tuple[int, ...]] = _NOTHING
-    left_over: int = (
-        0  # a checksum of who waits and of the GPUs that are free after the last plan; 0 = not known
-    )
+    # A checksum of the queue that the last plan left over (`reconcile/left_over.py`); 0 = not known.
+    left_over: int = 0
 
     @classmethod
     def new(cls, time: float) -> Self:

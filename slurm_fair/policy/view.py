@@ -267,9 +267,9 @@ class View:
     def renews_now(self, rows: Ints) -> Bools:
         """True where a lease that is over would be renewed now, and not at a later beat; a turn has no beat."""
         now: Bools = self.terms.renewed_at(self.lease_end[rows]) <= self.now
-        return (
-            now | among(self.snapshot.jobs.key[rows], turning(self.memory)) if has_turns(self.memory) else now
-        )
+        if not has_turns(self.memory):
+            return now
+        return now | among(self.snapshot.jobs.key[rows], turning(self.memory))
 
     @once
     def _past_their_end(self) -> Ints:

@@ -76,9 +76,9 @@ class Round:
     def uncontested(self) -> Ints:
         """Rows whose lease is over and renewed whatever the others are owed."""
         view = self.view
-        return (
-            (view.pinned_down | view.stranded).nonzero()[0] if view.expired_rows.size else view.expired_rows
-        )
+        if not view.expired_rows.size:
+            return view.expired_rows
+        return (view.pinned_down | view.stranded).nonzero()[0]
 
     @once
     def candidates(self) -> Candidates:
