@@ -248,7 +248,10 @@ def _need(pools: Pools, gang: Gang, ends: _Ends) -> tuple[Ints | int, ...]:
 
 
 def _site_of(view: View, pools: Pools, gang: Gang, able: Bools, ends: _Ends) -> SoonestNodes | None:
-    """The nodes where a gang can lie first in this way, with the fewest GPUs that change hands."""
+    """The nodes where a gang can lie first in this way.
+
+    Of these it takes those with the fewest GPUs that change hands, and of such those where jobs save soonest.
+    """
     need = _need(pools, gang, ends)
     at = np.where(able, ends.met_at(need, view.now), np.inf)
     able = np.isfinite(at)
@@ -257,9 +260,21 @@ def _site_of(view: View, pools: Pools, gang: Gang, able: Bools, ends: _Ends) -> 
     due = float(np.partition(at, gang.nodes - 1)[gang.nodes - 1])
     in_time = (at <= due).nonzero()[0]
     change = np.maximum(need[0] - ends.free[0], 0)[in_time]
-    chosen = np.sort(in_time[np.argsort(change, kind="stable")[: gang.nodes]])
+    order = np.lexsort((_saving(view, ends, at)[in_time], change))
+    chosen = np.sort(in_time[order[: gang.nodes]])
     amounts = tuple(int(np.broadcast_to(each, len(able))[chosen].max()) for each in need)
     return SoonestNodes(chosen, amounts, due, int(pools.type_of[gang.pool]))
+
+
+def _saving(view: View, ends: _Ends, until: Floats) -> Floats:
+    """The seconds within which all jobs of each node have saved whose leases end there until an instant."""
+    graces, seconds = view.snapshot.graces, np.zeros(len(until))
+    if not graces:
+        return seconds
+    leave = ends.end <= until[ends.node]
+    keys = view.snapshot.jobs.key[ends.row[leave]].tolist()
+    np.maximum.at(seconds, ends.node[leave], [view.terms.grace_of(graces.get(key, 0.0)) for key in keys])
+    return seconds
 
 
 def _sayings(view: View, kept: Sequence[ReservedNodes]) -> Iterator[tuple[Ints, str]]:

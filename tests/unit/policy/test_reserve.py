@@ -78,6 +78,19 @@ def test_as_few_nodes_are_set_aside_as_the_gang_needs_and_those_that_are_free_so
     )
 
 
+@pytest.mark.parametrize(("slow", "chosen"), [(1, ("n2", "n3")), (2, ("n1", "n3")), (3, ("n1", "n2"))])
+def test_of_nodes_that_are_free_in_time_those_are_set_aside_whose_jobs_save_soonest(
+    slow: int, chosen: tuple[str, ...]
+) -> None:
+    runs = tuple(running(base, {f"n{base}": 8}) for base in (1, 2, 3))
+    jobs = replace(seen(*runs, GANG), graces={parse_label(str(slow)): 300.0})
+    ends = leases(
+        *(lease(run.base, run.on or {}, end=NOW + 100.0) for run in runs), lease(8, {"n4": 8}, end=NOW)
+    )
+    (found,) = reservations(planned(shown(jobs, ends)).memory)
+    assert found.nodes == chosen
+
+
 NOT_YET = [
     ("it has not waited long enough", replace(GANG, submit=NOW - TERM + 1), TERM, ASTRAEA),
     ("the site sets no nodes aside", GANG, float("inf"), ASTRAEA),
