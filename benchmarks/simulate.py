@@ -51,7 +51,7 @@ _RESULT_KEYS = (
     "looks",
 )
 HEADS = ("policy", "jobs", "gpus", "events", "repeats", "cpu s", "of it sim", "wall s", "MiB", "us/event")
-_LONGEST_SECONDS = 3600
+_LONGEST_SECONDS = 10_800
 _ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
