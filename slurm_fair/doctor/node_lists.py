@@ -10,6 +10,7 @@ from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.doctor.storage import lock_is_listed
 from slurm_fair.model import Snapshot, labels
 from slurm_fair.model.apiece import apiece
+from slurm_fair.model.counted import first_sayings
 
 _NAMED = 20
 _UPDATE = "scontrol update JobId=N ReqNodeList="
@@ -61,6 +62,5 @@ def _left(seen: Snapshot) -> list[str]:
     return [f"job {name}" for name in labels(jobs.key[waits])]
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f"; and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return "; ".join(names[:_NAMED]) + more
+def _some(sayings: Sequence[str]) -> str:
+    return first_sayings(sayings, _NAMED)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.model import label
+from slurm_fair.model.counted import first_sayings
 
 _NAMED = 5
 
@@ -20,9 +21,8 @@ def findings(facts: Facts) -> Iterator[Finding]:
         yield ok(f"jobs that can run with several sizes: {len(set(seen.sizes.row.tolist()))}")
     if not seen.rigid:
         return
-    some = [f"job {label(key)}: {why}" for key, why in list(seen.rigid.items())[:_NAMED]]
-    more = f"; and {len(seen.rigid) - _NAMED} more" if len(seen.rigid) > _NAMED else ""
+    some = first_sayings([f"job {label(key)}: {why}" for key, why in seen.rigid.items()], _NAMED)
     yield warning(
-        f"jobs name sizes and keep one all the same ({'; '.join(some)}{more})",
+        f"jobs name sizes and keep one all the same ({some})",
         "submit them with --gres=gpu:N or --gpus=N, with N among --gpus-choices, as docs/elastic.md says",
     )

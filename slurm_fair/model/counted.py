@@ -14,3 +14,9 @@ def first_of(names: Sequence[str], most: int) -> str:
     """`a, b and 3 more`: so many names at most."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def first_sayings(sayings: Sequence[str], most: int, of: int | None = None) -> str:
+    """`a: why; b: why; and 3 more`: so many at most, of as many as there are or as `of` says."""
+    left = (len(sayings) if of is None else of) - min(len(sayings), most)
+    return "; ".join([*sayings[:most], *([f"and {left} more"] if left else [])])

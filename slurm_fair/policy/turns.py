@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import NO_PLACES, Placement
-from slurm_fair.model.columns import Ints
+from slurm_fair.model import NO_PLACES, LeaseTerms, Placement
+from slurm_fair.model.columns import Floats, Ints, among
 from slurm_fair.model.spans import DAY_SECONDS
 
 _KEPT = "profiler"  # in a plan's memory
@@ -75,10 +75,14 @@ def has_turns(memory: Mapping[str, Any]) -> bool:
     return _KEPT in memory
 
 
-def turning(memory: Mapping[str, Any]) -> Ints:
-    """Keys of the jobs whose turns are not over."""
+def next_renewals(key: Ints, end: Floats, terms: LeaseTerms, memory: Mapping[str, Any]) -> Floats:
+    """When each lease is renewed, unless others get its GPUs: at a beat; that of a turn at its end."""
+    at = terms.renewed_at(end)
+    if _KEPT not in memory:
+        return at
     turns = TurnBook.kept(memory, 0.0).turns
-    return np.array([turn.key for turn in turns if not turn.over], dtype=np.int64)
+    turning = np.array([turn.key for turn in turns if not turn.over], dtype=np.int64)
+    return np.where(among(key, turning), end, at)
 
 
 def with_turns_of(memory: Mapping[str, Any], before: Mapping[str, Any]) -> Mapping[str, Any]:

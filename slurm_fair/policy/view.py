@@ -32,7 +32,6 @@ from slurm_fair.model.columns import (
     Ints,
     absent,
     all_of,
-    among,
     any_of,
     find,
     take_or,
@@ -41,7 +40,7 @@ from slurm_fair.model.once import once
 from slurm_fair.model.sizes import Resource, shares
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, situations
-from slurm_fair.policy.turns import has_turns, turning
+from slurm_fair.policy.turns import next_renewals
 
 Number = TypeVar("Number", Ints, Codes)
 
@@ -265,11 +264,9 @@ class View:
         return over[~self.flags(self.decided_now)[over]] if len(self.decided_now) < len(over) else NO_ROWS
 
     def renews_now(self, rows: Ints) -> Bools:
-        """True where a lease that is over would be renewed now, and not at a later beat; a turn has no beat."""
-        now: Bools = self.terms.renewed_at(self.lease_end[rows]) <= self.now
-        if not has_turns(self.memory):
-            return now
-        return now | among(self.snapshot.jobs.key[rows], turning(self.memory))
+        """True where a lease that is over would be renewed now, and not at a later beat."""
+        key, end = self.snapshot.jobs.key[rows], self.lease_end[rows]
+        return next_renewals(key, end, self.terms, self.memory) <= self.now
 
     @once
     def _past_their_end(self) -> Ints:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmUnreachable
 from slurm_fair.model import Action, JobState, Outcome, Result, label
+from slurm_fair.model.counted import first_sayings
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
@@ -48,10 +49,9 @@ def pins_left(freed: Liberated) -> list[str]:
     """Lines on node lists of ours that Slurm does not let go of now."""
     if not freed.pinned:
         return []
-    named = "; ".join(list(freed.pinned.values())[:_NAMED])
-    more = f"; and {len(freed.pinned) - _NAMED} more" if len(freed.pinned) > _NAMED else ""
+    named = first_sayings(list(freed.pinned.values()), _NAMED)
     return [
-        f"running jobs keep a node list of ours until they end ({named}{more}). One that is requeued waits for "
+        f"running jobs keep a node list of ours until they end ({named}). One that is requeued waits for "
         "these nodes, an elastic one with the size that it has, until slurm-fair runs again, or until you say: "
         "scontrol update JobId=N ReqNodeList="
     ]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import JobState, ListInDoubt, label
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import Bools
+from slurm_fair.model.counted import first_sayings
 from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_our_list
@@ -94,10 +95,10 @@ def _listed(rows: NDArray[np.void], queue: Queue) -> Bools:
 def said_of_doubts(doubts: tuple[ListInDoubt, ...]) -> str:
     """One line for the log."""
     some = apiece(doubts, lambda each: each.user, _NAMED)
-    named = "; ".join(f"job {each.label} of {each.user}: {each.nodes}" for each in some)
-    more = f"; and {len(doubts) - _NAMED} more" if len(doubts) > _NAMED else ""
+    said = [f"job {each.label} of {each.user}: {each.nodes}" for each in some]
+    named = first_sayings(said, _NAMED, of=len(doubts))
     return (
-        f"the journal began after these jobs had got node lists ({named}{more}). Whether their users asked for "
+        f"the journal began after these jobs had got node lists ({named}). Whether their users asked for "
         "these nodes or an earlier daemon set them cannot be told, so they stay. "
         "If a user did not ask for them: scontrol update JobId=N ReqNodeList="
     )

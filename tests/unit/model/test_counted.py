@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from slurm_fair.model.counted import counted
+import pytest
+
+from slurm_fair.model.counted import counted, first_of, first_sayings
 
 
 def test_one_thing_is_single_and_any_other_number_is_many() -> None:
     assert [counted(number, "job") for number in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
+
+
+@pytest.mark.parametrize(
+    ("most", "names", "sayings"),
+    [(3, "a, b, c", "a; b; c"), (2, "a, b and 1 more", "a; b; and 1 more")],
+)
+def test_a_long_list_is_cut_and_says_how_many_are_left(most: int, names: str, sayings: str) -> None:
+    assert (first_of(["a", "b", "c"], most), first_sayings(["a", "b", "c"], most)) == (names, sayings)
+
+
+def test_sayings_that_are_some_of_many_say_how_many_there_are() -> None:
+    assert first_sayings(["a", "b"], 2, of=7) == "a; b; and 5 more"
+    assert first_sayings([], 2) == ""
