@@ -13,6 +13,7 @@ from time import monotonic
 
 import numpy as np
 
+from slurm_fair.looks.ends import next_end
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -151,12 +152,12 @@ class _World:
             return now + self.switch
         running = jobs.running
         leases = self.standing.leases
-        ends = self.terms.renewed_at(leases.end[leases.running])
+        end = next_end(self.standing, self.terms, leases.running, now + _MOMENT)
         begins = jobs.gate_until[(jobs.blocked == Blocked.OWN_BEGIN) & self.hopes]
         over = now + self.left[running]
-        ahead = np.concatenate((ends[ends > now + _MOMENT], begins[begins > now], over[over > now + _MOMENT]))
+        ahead = np.concatenate((begins[begins > now], over[over > now + _MOMENT]))
         regular = (math.floor(now / term) + 1) * term
-        return float(min(ahead.min(initial=math.inf), regular))
+        return float(min(ahead.min(initial=math.inf), end, regular))
 
     def come_to(self, instant: float) -> None:
         """Jobs that are over end, those that were asked leave, and those that were promised GPUs start."""

@@ -66,7 +66,11 @@ def replayed(
         rules = replace(rules_then(record, settings), profiling=profiling)
         if standing is None:
             standing = Standing.new(record.time)
-        standing = standing._replace(tick=record.number - 1, ledger=record.amended or standing.ledger)
+        standing = standing._replace(
+            tick=record.number - 1,
+            ledger=record.amended or standing.ledger,
+            left_over=standing.left_over if record.left_over is None else record.left_over,
+        )
         ready = prepare(standing, record.snapshot, rules)
         if record.number == number:
             return decide(ready.view, rules, WallClock(), fault=ready.fault), record
@@ -74,7 +78,7 @@ def replayed(
         plan = record.plan
         if record.dry_run:
             leases, plan = without_effect(leases, plan, ready.view)
-        standing = conclude(ready, leases, record.outcomes, plan, rules)
+        standing = conclude(ready, leases, record.outcomes, plan, rules, acted=not record.dry_run)
     raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
 
 

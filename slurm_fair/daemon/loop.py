@@ -104,7 +104,9 @@ class Daemon:
         sink = MarksInHand() if dry_run else journal
         real = SlurmCluster(commands, config.cluster, clock.now, sink, journal)
         rules = rules_of(config)
-        standing = journal.latest() or Standing.new(clock.now())
+        standing = (journal.latest() or Standing.new(clock.now()))._replace(
+            left_over=0
+        )  # the rules may be others
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(EventKind.FINISHED,))
         outlook = Outlook(places.directory, lambda: daemon.rules, lambda: daemon.tally.tally.document())
         publisher = Publisher(

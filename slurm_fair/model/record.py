@@ -59,3 +59,4 @@ class TickRecord(NamedTuple):
     dry_run: bool = False
     guard: str = ""  # why actions were held back, if they were
     amended: Ledger | None = None  # the ledger that this tick began with, when it was settled before
+    left_over: int | None = None  # as the standing had it that this tick began with; None = an older tick

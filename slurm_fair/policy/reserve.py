@@ -85,9 +85,9 @@ class _Ends(NamedTuple):
             - np.bincount(places.node, taken, nodes).astype(np.int64)
             for have, held, taken in zip(self.free, self.amounts, new, strict=True)
         )
-        renews = verdict == Verdict.RENEW
-        renews[renews] = view.renews_now(self.row[renews])
-        end = np.where(renews, renewed, self.end)[stays]
+        over = (view.lease_end[self.row] <= view.now) & ~view.revoking[self.row]
+        beat = view.next_renewals(self.row)  # of one that is over: until then it keeps its GPUs
+        end = np.where(over, np.where(beat <= view.now, renewed, beat), self.end)[stays]
         return type(self)(
             free,
             np.concatenate((self.row[stays], places.row)),

@@ -13,8 +13,9 @@ from slurm_fair.model.columns import Ints
 def left_over(snapshot: Snapshot, leases: Leases, job_of_lease: Ints) -> int:
     """A checksum of the jobs that wait without a lease, of those that have one, and of what nodes can give.
 
-    It is never 0. A job that starts as promised changes nothing. An arrival, an end, a lost node or another wish
-    of a job that waits does, and so does a running job that may be stopped from now on.
+    It is never 0. A job that starts as promised changes nothing. An arrival, an end, a lost node or another number
+    of GPUs, CPUs or memory that a job asks for does, and so does a running job that may be stopped from now on.
+    Any other wish of a job that waits is met when leases are decided on next, at a beat at the latest.
     """
     jobs, nodes, holders = snapshot.jobs, snapshot.nodes, job_of_lease[job_of_lease >= 0]
     waits = jobs.waiting & jobs.unblocked

@@ -113,7 +113,8 @@ def tick(
     after = conclude(ready, leases, outcomes, plan, rules, acted=not dry_run)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
-    record = record._replace(dry_run=dry_run, amended=standing.ledger if standing.amended else None)
+    amended = standing.ledger if standing.amended else None
+    record = record._replace(dry_run=dry_run, amended=amended, left_over=standing.left_over)
     journal.append(record, after)
     return TickDone(after, record)
 

@@ -146,7 +146,8 @@ def _first_view(folded: _Folded, rules: Rules) -> View:
 def _without_promises(standing: Standing, view: View, at: Ints) -> tuple[Standing, View, tuple[Event, ...]]:
     """Take promises back of work that cannot be taken back, beyond its tenant's own share."""
     leases, events = taken_back(view.leases, at, BEYOND, view.snapshot)
-    return standing._replace(leases=leases), replace(view, leases=leases, joined=None), events
+    # Nobody was shown these GPUs before: they are news.
+    return standing._replace(leases=leases), replace(view, leases=leases, joined=None, news=True), events
 
 
 def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:

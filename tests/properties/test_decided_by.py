@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from slurm_fair.model import Ledger
+from slurm_fair.model import Ledger, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.orders.two_phase import decided_by
 from slurm_fair_plugins.astraea import Astraea
@@ -26,6 +26,9 @@ def test_who_goes_before_a_job_has_no_greater_number(share: str, seen: View) -> 
     seen = replace(seen, ledger=Ledger(books.time, books.began, books.total_gpus, tenants, books.jobs))
     plan = Astraea(choose_share=share).plan(seen)  # type: ignore[arg-type]
     numbers = decided_by(plan, seen, share)
+    kept = np.where(plan.verdict == Verdict.RENEW, Verdict.KEEP, plan.verdict).astype(plan.verdict.dtype)
+    between_beats = decided_by(replace(plan, verdict=kept, why=plan.explanation), seen, share)
+    assert np.array_equal(between_beats, numbers, equal_nan=True)
     assert (np.isnan(numbers) == (plan.explanation.rank < 0)).all()
     in_order = numbers[np.argsort(plan.explanation.rank)][int((plan.explanation.rank < 0).sum()) :]
     assert (np.diff(in_order[np.isfinite(in_order)]) >= -1e-9).all(), in_order

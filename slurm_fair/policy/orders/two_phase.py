@@ -141,7 +141,8 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     jobs, numbers = view.snapshot.jobs, np.full(len(plan.verdict), np.nan)
     ranked = (plan.explanation.rank >= 0).nonzero()[0]
     ranked = ranked[plan.explanation.rank[ranked].argsort(kind="stable")]
-    before = ((plan.verdict == Verdict.RENEW) & (plan.explanation.rank < 0)).nonzero()[0]
+    stays = (plan.verdict != Verdict.REVOKE) & (plan.explanation.rank < 0)
+    before = view.expired_rows[stays[view.expired_rows]]  # renewed, now or at the next beat
     lease_seconds = view.terms.term
     balances = Balances.of(view, share).charged(
         jobs.tenant[before], view.weighed_gpus[before] * lease_seconds

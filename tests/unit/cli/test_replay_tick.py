@@ -15,9 +15,10 @@ from slurm_fair.cli.replay_tick import replayed as planned_again
 from slurm_fair.cli.replay_tick import same_plan
 from slurm_fair.config.tree import from_tree
 from slurm_fair.daemon.parts import rules_of
+from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.model import Standing, Verdict
+from slurm_fair.model import LeaseTerms, Standing, Verdict
 from slurm_fair.policy import registry
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.tick import Stopwatch, tick
@@ -114,6 +115,26 @@ def test_what_an_old_tick_does_not_name_is_as_it_was_by_default_then(
         assert second_comes_out_the_same(journal)
         monkeypatch.setattr(registry, "_UNNAMED", {})
         assert not second_comes_out_the_same(journal)
+
+
+@pytest.mark.parametrize(("acts", "reloads"), [(False, False), (True, True), (True, False)])
+def test_a_tick_between_two_beats_comes_out_the_same(tmp_path: Path, acts: bool, reloads: bool) -> None:
+    """A look after one of a dry run, or after a reload, decides anew, though its queue is the one of before."""
+    terms = LeaseTerms(term=64.0, interval=10.0, grace=5.0, aligned=False, renewal=32.0, interval_min=1.0)
+    clock, seen, standing = PushedClock(BEGAN), StubCluster(), Standing.new(BEGAN)
+    rules = replace(rules_of(from_tree({"policy": {"name": "astraea"}}, "test")), terms=terms)
+    jobs = (running(1, BEGAN, gpus=8, on={"n1": 8}, tenant="a"), gated(2, tenant="b", submit=BEGAN + 60.0))
+    with open_journal(tmp_path / "journal.db") as journal:
+        for passed, shown in ((0.0, jobs[:1]), (63.5, jobs), (0.8, jobs), (0.4, jobs)):
+            clock.advance(passed)
+            seen.shown.append(snapshot(time=clock.now(), nodes={"n1": 8}, jobs=shown))
+            cluster = seen if acts else DryRun(seen)
+            standing = tick(cluster, clock, journal, rules, standing, Stopwatch(clock.now)).standing
+            standing = standing._replace(left_over=0) if reloads else standing
+        for number in (3, 4):
+            again, then = planned_again(journal, number, LedgerSettings())
+            assert bool((then.plan.verdict == Verdict.GRANT).any()) == (not acts or (reloads and number == 3))
+            assert same_plan(again, then.plan)
 
 
 def test_a_tick_with_a_setting_that_is_gone_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -153,6 +153,18 @@ def test_a_lease_that_this_plan_renews_is_over_after_a_renewal() -> None:
         assert (found.nodes, found.due - NOW) == (("n1", "n2"), due)
 
 
+def test_nodes_whose_leases_are_over_are_had_at_the_next_beat_at_the_earliest() -> None:
+    """A look between two beats finds one lease over and not renewed; its job goes before the gang."""
+    runs = (running(1, {"n1": 8}), running(2, {"n2": 8}))
+    jobs = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=[*runs, GANG])
+    now = shown(jobs, leases(lease(1, {"n1": 8}, end=NOW - 1.0), lease(2, {"n2": 8}, end=NOW + 5.0)))
+    now = replace(now, terms=replace(now.terms, renewal=TERM / 4))
+    beat = float(now.terms.renewed_at(np.array([NOW - 1.0]))[0])
+    assert beat > NOW
+    (found,) = reservations(planned(now).memory)
+    assert found.due == max(beat, NOW + 5.0)
+
+
 def later(seconds: float, *more: JobSpec, ends: tuple[float, ...] = ENDS) -> View:
     """The view so much later, behind the plan that set n1 and n3 aside."""
     first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
@@ -239,6 +251,25 @@ def test_a_gang_of_all_nodes_starts_within_a_lease_of_being_first_against_a_floo
     simulated([*FLOOD, gang], policy, gpus=16, how=how, until=60_000.0, listen=listen)
     assert began, "no node was ever set aside"
     assert min(started) - min(began) <= 600.0 + 2 * 10.0
+
+
+@pytest.mark.parametrize("renewal", [32.0, 33.0], ids=["of 16 beats", "of 16 and a half"])
+def test_a_lease_that_is_over_and_not_renewed_yet_is_not_taken_for_free(renewal: float) -> None:
+    """Each beat finds another node's lease over: it goes on, for its job comes before the gang."""
+    nodes, waited = 20, []
+    run = [
+        arrival(2.0 * node, gpus=8, seconds=5_000.0, declared=5_000.0, tenant="a") for node in range(nodes)
+    ]
+    gang = arrival(50.0, gpus=8, seconds=9_000.0, declared=9_000.0, tenant="b")
+
+    def listen(tick: TickRecord, standing: object) -> None:
+        jobs = tick.snapshot.jobs
+        first = jobs.running & (jobs.restarts == 0) & (jobs.tenant == tick.snapshot.tenants.names.index("b"))
+        waited.extend((jobs.start - jobs.submit)[first].tolist())
+
+    how = Rounds(lease=64.0, interval_min=1.0, aligned=False, renewal=renewal)
+    simulated([*run, gang], "srtf", gpus=8 * nodes, how=how, until=400.0, listen=listen)
+    assert min(waited, default=math.inf) <= 2 * 64.0
 
 
 def test_the_same_gang_waits_far_longer_where_nothing_is_set_aside() -> None:
