@@ -10,6 +10,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Leases, Snapshot
 from slurm_fair.model.columns import Bools, Ints, all_of, any_of, find
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
 from slurm_fair.policy.packing.room import Room
@@ -29,7 +30,8 @@ class Means(NamedTuple):
 def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -> Snapshot:
     """The snapshot in which jobs that no usable nodes could take, were they empty, are blocked.
 
-    Their nodes are down, drained, reserved, excluded or too few. What was promised is followed, not blocked.
+    Their nodes are down, drained, reserved, excluded or too few. Jobs that only others which are left alone keep
+    out are blocked too, but are owed their share. What was promised is followed, not blocked.
     """
     jobs, nodes = snapshot.jobs, snapshot.nodes
     if _everybody_could_start(snapshot):
@@ -39,10 +41,31 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
         return snapshot
     means = Means(nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
     beyond = beyond_means(snapshot, rows, means, placer_of(policy))
-    if beyond.size:
-        promised = leases.key[leases.promised]
-        beyond = beyond[find(promised, jobs.key[beyond]) < 0]
-    return _blocked(snapshot, beyond, Blocked.NODES)
+    if not beyond.size:
+        return snapshot
+    promised = leases.key[leases.promised]
+    beyond = beyond[find(promised, jobs.key[beyond]) < 0]
+    never = _beyond_even_without_aside(snapshot, beyond, placer_of(policy))
+    kept_out = beyond[find(never, beyond) < 0]
+    return _blocked(_blocked(snapshot, never, Blocked.NODES), kept_out, Blocked.KEPT)
+
+
+def _beyond_even_without_aside(snapshot: Snapshot, beyond: Ints, lay: Placer) -> Ints:
+    """The ones of these rows that would find no place either if the jobs which are left alone had ended."""
+    aside, nodes = snapshot.aside, snapshot.nodes
+    if aside is None or not beyond.size:
+        return beyond
+    gpus, cpus, memory_mb = (
+        np.bincount(aside.held.node, of, len(nodes)).astype(np.int64)
+        for of in shares(aside.held, aside.held.row, aside.jobs, None)
+    )
+    empty = nodes.with_columns(
+        gpus_others=np.maximum(nodes.gpus_others - gpus, 0),
+        cpus_others=np.maximum(nodes.cpus_others - cpus, 0),
+        memory_others_mb=np.maximum(nodes.memory_others_mb - memory_mb, 0),
+    )
+    means = Means(empty.capacity, empty.cpus_left, empty.memory_left_mb)
+    return beyond_means(replace(snapshot, nodes=empty), beyond, means, lay)
 
 
 def without_the_kept_out(view: View, policy: Policy) -> View:

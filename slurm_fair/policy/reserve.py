@@ -27,6 +27,7 @@ from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.turns import next_renewals
 from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
@@ -85,8 +86,9 @@ class _Ends(NamedTuple):
             - np.bincount(places.node, taken, nodes).astype(np.int64)
             for have, held, taken in zip(self.free, self.amounts, new, strict=True)
         )
-        over = (view.lease_end[self.row] <= view.now) & ~view.revoking[self.row]
-        beat = view.next_renewals(self.row)  # of one that is over: until then it keeps its GPUs
+        key, ended = view.snapshot.jobs.key[self.row], view.lease_end[self.row]
+        over = (ended <= view.now) & ~view.revoking[self.row]
+        beat = next_renewals(key, ended, view.terms, view.memory)  # until then it keeps its GPUs
         end = np.where(over, np.where(beat <= view.now, renewed, beat), self.end)[stays]
         return type(self)(
             free,

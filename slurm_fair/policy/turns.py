@@ -76,7 +76,7 @@ def has_turns(memory: Mapping[str, Any]) -> bool:
 
 
 def next_renewals(key: Ints, end: Floats, terms: LeaseTerms, memory: Mapping[str, Any]) -> Floats:
-    """When each lease is renewed, unless others get its GPUs: at a beat; that of a turn at its end."""
+    """The instants at which leases are renewed, unless others get their GPUs: beats, but the end of a turn."""
     at = terms.renewed_at(end)
     if _KEPT not in memory:
         return at

@@ -265,11 +265,8 @@ class View:
 
     def renews_now(self, rows: Ints) -> Bools:
         """True where a lease that is over would be renewed now, and not at a later beat."""
-        return self.next_renewals(rows) <= self.now
-
-    def next_renewals(self, rows: Ints) -> Floats:
-        """When the leases of these jobs are renewed, unless others get their GPUs."""
-        return next_renewals(self.snapshot.jobs.key[rows], self.lease_end[rows], self.terms, self.memory)
+        key, end = self.snapshot.jobs.key[rows], self.lease_end[rows]
+        return next_renewals(key, end, self.terms, self.memory) <= self.now
 
     @once
     def _past_their_end(self) -> Ints:

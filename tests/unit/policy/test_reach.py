@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms
+from slurm_fair.model import Aside, Blocked, JobState, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.ids import labels, pack
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
@@ -45,6 +46,32 @@ def test_a_job_of_a_partition_without_a_usable_node_is_blocked_however_much_othe
     seen = snapshot(time=1000.0, nodes=nodes, jobs=[job(1), job(2, partition="other")])
     after = without_the_impossible(seen, Leases.none(), Astraea())
     assert after.jobs.blocked.tolist() == [Blocked.NOT_BLOCKED, Blocked.NODES]
+
+
+ASIDE = {
+    "GPUs": ({"gpus": 8}, {"gpus_others": 8}, {}),
+    "CPUs": ({"gpus": 1, "cpus": 60}, {"gpus_others": 1, "cpus_others": 60}, {"cpus": 16}),
+    "memory": (
+        {"gpus": 1, "memory_mb": 400_000},
+        {"gpus_others": 1, "memory_others_mb": 400_000},
+        {"memory_mb": 200_000},
+    ),
+}
+
+
+@pytest.mark.parametrize(("has", "others", "asks"), ASIDE.values(), ids=ASIDE)
+def test_a_job_that_only_those_left_alone_keep_out_is_kept_and_not_without_nodes(
+    has: dict[str, int], others: dict[str, int], asks: dict[str, int]
+) -> None:
+    """The same as foreign jobs hold, which nobody of the managed ones is charged for, leaves it without nodes."""
+    seen = snapshot(time=1000.0, nodes={"n1": node(8, **others)}, jobs=[job(1, **asks)])
+    alone = snapshot(nodes={"n1": 8}, jobs=[job(9, on={"n1": has["gpus"]}, **has, **RUNS)])
+    for aside, blocked in (
+        (Aside(alone.jobs, alone.held, alone.reasons), Blocked.KEPT),
+        (None, Blocked.NODES),
+    ):
+        after = without_the_impossible(replace(seen, aside=aside), Leases.none(), Astraea())
+        assert after.jobs.blocked.tolist() == [blocked]
 
 
 def test_what_was_promised_is_followed_and_not_blocked() -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from slurm_fair.ledger import advance
-from slurm_fair.model import JobState, Ledger
+from slurm_fair.model import Blocked, JobState, Leases, Ledger, Snapshot
+from slurm_fair.policy.reach import without_the_impossible
+from slurm_fair.policy.registry import load
 from tests.support.shared_site import Site
 
 LEFT_ALONE = {
@@ -35,6 +37,26 @@ def test_what_is_left_alone_is_charged_live_and_is_demand(raw: dict[str, str]) -
     assert had == pytest.approx({"a": 200.0, "b": 300.0})
     owed = dict(zip(after.tenants.names, after.tenants.owed_demand, strict=True))
     assert owed == pytest.approx({"a": 200.0, "b": 300.0})
+
+
+@pytest.mark.parametrize(("gpus", "nodes"), [(2, 1), (8, 2)], ids=["a part of a node", "all nodes"])
+def test_who_only_waits_for_gpus_of_jobs_left_alone_is_owed_its_share(gpus: int, nodes: int) -> None:
+    site = Site()
+    del site.world.machines["x1"]  # nobody is to start there
+    for _ in range(2):
+        site.runs(4, "b", {"BatchFlag": "0"})
+    site.world.submit(gpus, "a", nodes=nodes, gate_seconds=1_000.0)
+
+    def look() -> Snapshot:
+        return without_the_impossible(site.look(), Leases.none(), load("astraea", {}))
+
+    ledger, _ = advance(Ledger.new(site.world.clock.now()), look())
+    site.world.clock.advance(100)
+    seen = look()
+    assert seen.jobs.blocked.tolist() == [Blocked.KEPT]
+    after, _ = advance(ledger, seen)
+    owed = dict(zip(after.tenants.names, after.tenants.owed_demand, strict=True))
+    assert owed["a"] == pytest.approx(100.0 * min(gpus, 4))
 
 
 def test_it_is_charged_to_the_second_of_its_end_and_no_further() -> None:
