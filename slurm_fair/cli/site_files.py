@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ UNITS = Path("/etc/systemd/system")
 HOOK, WAKE = "job_submit.lua", "slurm_fair_wake.sh"
 GATE_CALL = "slurm_fair_gate"  # a hook with this word in it calls ours, whoever wrote it
 KINDS = ("config", "plugin", "units")
+_PLAIN = re.compile(r"[A-Za-z0-9_@%:,./+-]+")
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -103,8 +103,8 @@ def unit(name: str, wishes: InitChoices) -> str:
     """A systemd unit for this site."""
     words = {
         "@ACCOUNT@": wishes.account,
-        "@PROGRAM@": f"{shlex.quote(sys.executable)} -I -m slurm_fair.cli",
-        "@CONFIG@": shlex.quote(str(wishes.config_path)),
+        "@PROGRAM@": f"{_of_command(sys.executable)} -I -m slurm_fair.cli",
+        "@CONFIG@": _of_command(str(wishes.config_path)),
         "@STATE@": _state(wishes.config),
         "@PUBLISHED@": _published(wishes.config),
         "@ENVIRONMENT@": _environment(wishes.slurm_conf),
@@ -124,8 +124,8 @@ def _state(config: Config) -> str:
     storage = Path(config.storage.dir)
     below = _below(STATE_ROOT, storage)
     if below:
-        return f"StateDirectory={below}\nStateDirectoryMode=0750"
-    return f"ReadWritePaths={shlex.quote(str(storage))}"
+        return f"StateDirectory={_word(below)}\nStateDirectoryMode=0750"
+    return f"ReadWritePaths={_word(str(storage))}"
 
 
 def _published(config: Config) -> str:
@@ -135,8 +135,8 @@ def _published(config: Config) -> str:
         return ""
     below = _below(RUN_ROOT, Path(folder))
     if below:
-        return f"RuntimeDirectory={below}\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes"
-    return f"ReadWritePaths=-{shlex.quote(folder)}"  # a missing one keeps nobody from starting
+        return f"RuntimeDirectory={_word(below)}\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes"
+    return f"ReadWritePaths={_word('-' + folder)}"  # a missing one keeps nobody from starting
 
 
 def _below(root: Path, folder: Path) -> str:
@@ -146,8 +146,21 @@ def _below(root: Path, folder: Path) -> str:
 def _environment(slurm_conf: Path | None) -> str:
     if slurm_conf is None:
         return ""
-    quoted = str(slurm_conf).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'Environment="SLURM_CONF={quoted}"'
+    return f"Environment={_word(f'SLURM_CONF={slurm_conf}')}"
+
+
+def _word(text: str) -> str:
+    """One word of a line of a systemd unit: quoted where it must be, and without systemd's own %-words."""
+    text = text.replace("%", "%%")
+    if _PLAIN.fullmatch(text):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"'
+
+
+def _of_command(text: str) -> str:
+    """The same in a line that is a command, where $ begins a variable."""
+    return _word(text).replace("$", "$$")
 
 
 def folders(config: Config) -> tuple[tuple[str, str], ...]:
@@ -158,8 +171,8 @@ def folders(config: Config) -> tuple[tuple[str, str], ...]:
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
     """Every word filled in; a source that lost one must not go out half filled."""
-    for word, value in words.items():
+    for word in words:
         if word not in text:
             raise InputError(f"a file of this installation has no {word}: install slurm_fair again")
-        text = text.replace(word, value)
-    return text
+    # At once, so that a value is never taken for a word.
+    return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text) if words else text

@@ -121,7 +121,7 @@ class Commands:
                     _kill(process)
                     return CommandResult(full, -1, "", "", time.monotonic() - began, timed_out=True)
         except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
-            return CommandResult(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
+            return _not_run(full, problem, began)
         seconds = time.monotonic() - began
         if self._given_up and process.returncode:
             return CommandResult(full, process.returncode, "", "ended because the daemon ends", seconds)
@@ -176,13 +176,20 @@ class Commands:
         full = (self.path(argv[0]), *argv[1:])
         self._begins()
         began = time.monotonic()
-        with self._started(full, subprocess.DEVNULL, subprocess.DEVNULL, {}) as process:
-            heard = _hear(process, enough, began + timeout_seconds)
-            cut_short = process.poll() is None and not enough(heard)
-            _kill(process)
+        try:
+            with self._started(full, subprocess.DEVNULL, subprocess.DEVNULL, {}) as process:
+                heard = _hear(process, enough, began + timeout_seconds)
+                cut_short = process.poll() is None and not enough(heard)
+                _kill(process)
+        except OSError as problem:
+            return _not_run(full, problem, began)
         return CommandResult(
             full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short
         )
+
+
+def _not_run(full: tuple[str, ...], problem: OSError, began: float) -> CommandResult:
+    return CommandResult(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
 
 
 def search_path() -> str:

@@ -1,0 +1,158 @@
+"""Each living job has one row, in the order of the board, with what is known of it and nothing made up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.board.job_rows import job_rows
+from slurm_fair.forecast import Forecast
+from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Standing, Verdict
+from slurm_fair.model.ids import pack
+from slurm_fair.policy.decided import Decided
+from tests.support.accounts import Account, ledger
+from tests.support.board_scene import plan, tick
+from tests.support.builders import JobSpec, job, lease, leases, snapshot
+
+NOW = 5000.0
+RUNS = JobState.RUNNING
+
+
+def _rows(
+    jobs: Sequence[JobSpec],
+    held: Leases | None = None,
+    *,
+    rank: Mapping[int, int] | None = None,
+    starts: Mapping[int, float] | None = None,
+    not_before: Mapping[int, float] | None = None,
+    decided: Decided | None = None,
+    accounts: Mapping[str, Account] | None = None,
+    terms: LeaseTerms | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The rows by job, in the order in which they stand."""
+    seen = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs)
+    ranks = [(rank or {}).get(int(key) >> 23, -1) for key in seen.jobs.key]
+    planned = plan(seen, [Verdict.LEAVE] * len(seen.jobs), ("others are owed more",), rank=np.array(ranks))
+    record = tick(seen, planned, terms=terms or LeaseTerms(term=900.0))
+    standing = Standing(ledger(seen, jobs=accounts), held or Leases.none(), 7)
+    ahead = Forecast(dict(starts or {}), dict(not_before or {}))
+    return {row["job"]: row for row in job_rows(record, standing, ahead, decided or Decided())}
+
+
+def test_the_promised_come_first_then_those_that_run_by_their_end_then_the_waiting_by_rank() -> None:
+    jobs = [
+        job(1, state=RUNS), job(2, state=RUNS), job(3, state=RUNS), job(4, state=JobState.SUSPENDED),
+        job(5), job(6), job(7), job(8), job(9), job(10, state=JobState.DONE),
+    ]  # fmt: skip
+    held = leases(
+        lease(1, {"n1": 1}, end=5900.0),
+        lease(2, {"n1": 1}, end=5600.0),
+        lease(3, {"n1": 1}, end=5600.0),
+        lease(9, {"n2": 1}, phase=LeasePhase.GRANTED),
+    )
+    assert list(_rows(jobs, held, rank={5: 2, 6: 0, 8: 1})) == ["9", "2", "3", "1", "4", "6", "8", "5", "7"]
+
+
+def test_equal_jobs_stand_in_the_order_of_their_ids() -> None:
+    jobs = [job(12), job(9, task=10), job(9, task=2), job(3)]
+    assert list(_rows(jobs)) == ["3", "9_2", "9_10", "12"]
+    assert _rows([]) == {}
+
+
+def test_a_running_job_without_a_lease_has_none_of_its_words() -> None:
+    row = _rows([job(1, state=RUNS, start=4000.0)])["1"]
+    said = ("lease", "lease_end", "leases", "promised_nodes", "awaits", "asked", "asked_for")
+    assert [row[name] for name in said] == ["", None, 0, "", [], None, []]
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [(5001.0, 5001.0), (5000.0, 5010.0), (4995.0, 5010.0), (4999.0, 5010.0), (math.inf, None)],
+)
+def test_a_lease_ends_when_it_ends_and_one_that_is_over_goes_on_to_the_next_beat(
+    end: float, said: float | None
+) -> None:
+    terms = LeaseTerms(term=900.0, renewal=300.0, aligned=False)
+    assert terms.beat == 15.0
+    row = _rows([job(1, state=RUNS)], leases(lease(1, {"n1": 1}, end=end, renewals=2)), terms=terms)["1"]
+    assert (row["leases"], row["lease_end"]) == (3, said)
+
+
+def test_a_promise_has_nodes_and_no_end() -> None:
+    full = job(2, gpus=8, state=RUNS, on={"n2": 8})
+    held = leases(lease(1, {"n1": 1, "n2": 2}, phase=LeasePhase.GRANTED, end=6000.0), lease(2, {"n2": 8}))
+    row = _rows([job(1, gpus=3), full], held)["1"]
+    assert (row["lease"], row["lease_end"], row["promised_nodes"]) == ("promised", None, "n1,n2")
+    assert (row["awaits"], row["nodes"]) == (["GPUs"], "")
+
+
+def test_a_job_that_was_asked_tells_since_when() -> None:
+    held = leases(lease(1, {"n1": 1}, phase=LeasePhase.REVOKING, asked=4990.0, end=4990.0))
+    row = _rows([job(1, state=RUNS)], held)["1"]
+    assert (row["lease"], row["asked"], row["asked_for"]) == ("revoking", 4990.0, [])
+
+
+def test_instants_that_are_none_are_said_to_be() -> None:
+    rows = _rows(
+        [
+            job(1, state=RUNS, start=4000.0, time_limit_seconds=600.0),
+            job(2, state=RUNS, start=4000.0),
+            job(3, time_limit_seconds=600.0),
+        ]
+    )
+    assert [(row["start"], row["ends_by"]) for row in rows.values()] == [
+        (4000.0, 4600.0),
+        (4000.0, None),
+        (None, None),
+    ]
+    assert {row["latest_start"] for row in rows.values()} == {None}
+
+
+def test_an_expected_start_is_not_behind_and_only_of_a_job_that_waits() -> None:
+    starts = {pack(1): NOW - 30, pack(2): NOW + 30, pack(3): NOW + 60}
+    rows = _rows(
+        [job(1), job(2), job(3, state=RUNS), job(4)], starts=starts, not_before={pack(4): 9000.0, pack(3): 1}
+    )
+    assert {name: row["expected_start"] for name, row in rows.items()} == {
+        "1": NOW,
+        "2": NOW + 30,
+        "3": None,
+        "4": None,
+    }
+    assert [rows[name]["not_before"] for name in "1234"] == [None, None, None, 9000.0]
+
+
+def test_accounts_are_those_of_the_job_and_rho_is_known_where_something_was_owed() -> None:
+    rows = _rows(
+        [job(1), job(2)], accounts={"1": Account(had=40, owed=80, ran=10), "2": Account(had=0, owed=0)}
+    )
+    assert (rows["1"]["had_gpu_seconds"], rows["1"]["owed_gpu_seconds"], rows["1"]["ran_seconds"]) == (
+        40,
+        80,
+        10,
+    )
+    assert (rows["1"]["rho"], rows["2"]["rho"]) == (0.5, None)
+
+
+def test_the_number_that_decides_is_told_where_a_policy_names_one() -> None:
+    numbers = np.array([0.25, np.nan])
+    named = _rows([job(1), job(2)], decided=Decided("its share", numbers=numbers))
+    assert [row["decided"] for row in named.values()] == [0.25, None]
+    unnamed = _rows([job(1), job(2)], decided=Decided("", numbers=numbers))
+    assert [row["decided"] for row in unnamed.values()] == [None, None]
+
+
+def test_a_job_on_several_nodes_names_them_all() -> None:
+    rows = _rows([job(1, gpus=9, state=RUNS, on={"n2": 1, "n1": 8}), job(2)])
+    assert sorted(rows["1"]["nodes"].split(",")) == ["n1", "n2"]
+    assert rows["2"]["nodes"] == ""
+
+
+def test_every_row_has_every_column() -> None:
+    rows = _rows([job(1, state=RUNS), job(2), job(3, task=4)])
+    assert len({tuple(row) for row in rows.values()}) == 1
+    assert {type(row["gpus"]) for row in rows.values()} == {int}

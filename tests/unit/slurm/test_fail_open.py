@@ -1,0 +1,151 @@
+"""Failing open frees what can be freed, names the rest, and does nothing where it cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from slurm_fair.errors import SlurmUnreachable
+from slurm_fair.model import Action, Outcome, Result, Verb
+from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.fail_open import Liberated, NoIntents, liberate, liberate_patiently, pins_left
+from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
+from tests.support.slurm_stub import QUIET, Stub, row
+
+SUBMIT, GATE = float(QUIET["SubmitTime"]), float(QUIET["EligibleTime"])
+NOW = 1795001000.0
+FREE = {"EligibleTime": str(int(NOW))}
+
+
+def _mark(job: int) -> Mark:
+    return Mark(pack(job), job, False, SUBMIT, 0, GATE, False, 1.0)
+
+
+def _texts(*comments: tuple[int, str]) -> str:
+    """The answer to the question for comments and what else users wrote."""
+    cells = ((str(job), "(null)", "", "/home", comment, "train") for job, comment in comments)
+    return "".join(f"{BETWEEN.join(cell)}{ROW_END}\n" for cell in cells)
+
+
+def _free(stub: Stub, *marks: Mark, lost: bool = False) -> Liberated:
+    return liberate(stub.commands(), marks, lambda: NOW, lost)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (
+            [(1, "", "slurm_load_jobs error: no")],
+            "the queue cannot be read, so nothing was freed: squeue: slurm",
+        ),
+        ([row()[:-5]], "the queue cannot be read, so nothing was freed: squeue: the last row is cut off"),
+        ([row(), (1, "", "no")], "the jobs' stamps cannot be read, so nothing was freed: squeue: no"),
+        ([row(), "7"], "the jobs' stamps cannot be read, so nothing was freed: squeue: the last row"),
+    ],
+)
+def test_where_slurm_does_not_answer_nothing_is_done(
+    stub: Stub, answers: list[str | tuple[int, str, str]], said: str
+) -> None:
+    stub.answers("squeue", *answers)
+    with pytest.raises(SlurmUnreachable) as problem:
+        _free(stub, _mark(7))
+    assert str(problem.value).startswith(said)
+    assert stub.ran("scontrol") == []
+
+
+def test_jobs_that_are_freed_are_counted_and_the_others_named(stub: Stub) -> None:
+    rows, after = (
+        row(JobID=7) + row(JobID=8) + row(JobID=9),
+        row(JobID=7, **FREE) + row(JobID=8) + row(JobID=9),
+    )
+    stub.answers("squeue", rows, _texts((7, ""), (8, ""), (9, "")), rows, after)
+    stub.answers("scontrol", (1, "", "Access/permission denied for job 8\n"))
+    freed = _free(stub, _mark(7), _mark(8))
+    assert freed == Liberated(1, ("job 8: Access/permission denied for job 8",))
+    assert [line for fed in stub.fed("scontrol") for line in fed if "jobid" in line] == [
+        "update jobid=7 starttime=now",
+        "update jobid=8 starttime=now",
+    ]
+
+
+def test_a_job_that_the_controller_never_saw_is_known_by_its_stamp(stub: Stub) -> None:
+    stamp = f"mine slurm_fair:v1,gate=uts{int(GATE)} too"
+    stub.answers("squeue", row(), _texts((7, stamp)), row(), row(**FREE))
+    assert _free(stub) == Liberated(1, ())
+    assert stub.fed("scontrol")[0][0] == "update jobid=7 starttime=now"
+
+
+@pytest.mark.parametrize(("lost", "freed"), [(False, 0), (True, 1)])
+def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
+    stub: Stub, lost: bool, freed: int
+) -> None:
+    now = row(RestartCnt=1)
+    stub.answers("squeue", now, _texts((7, "slurm_fair:v1,gate=+600")), now, row(RestartCnt=1, **FREE))
+    assert _free(stub, lost=lost).freed == freed
+
+
+def test_nobody_of_ours_costs_no_act(stub: Stub) -> None:
+    stub.answers("squeue", row() + row(JobID=8, State="RUNNING", NodeList="n1"), _texts((7, "my words")))
+    assert _free(stub) == Liberated(0, ())
+    assert stub.ran("scontrol") == []
+
+
+@pytest.mark.parametrize(("state", "named"), [("RUNNING", 1), ("SUSPENDED", 1), ("COMPLETED", 0)])
+def test_a_list_of_ours_stays_on_what_has_its_gpus(stub: Stub, state: str, named: int) -> None:
+    pinned = Mark(pack(7), 7, False, SUBMIT, 0, 0.0, True, 1.0, pin="n1")
+    stub.answers("squeue", row(State=state, NodeList="n1", ReqNodes="n1"))
+    found = _free(stub, pinned).pinned
+    assert found == ({(pack(7), False): "job 7: n1"} if named else {})
+
+
+@pytest.mark.parametrize(("count", "end"), [(1, "job 1: n1)"), (20, "job 20: n1)"), (23, "; and 3 more)")])
+def test_running_jobs_with_a_list_of_ours_are_named_up_to_twenty(count: int, end: str) -> None:
+    pinned = {(pack(job), False): f"job {job}: n1" for job in range(1, count + 1)}
+    (line,) = pins_left(Liberated(0, (), pinned))
+    assert line.count("job ") == min(count, 20)
+    assert f"({'; '.join(list(pinned.values())[:20])}" in line
+    assert end in line
+    assert pins_left(Liberated(5, ("job 9: no",))) == []
+
+
+def _one_after_another(*rounds: Liberated) -> tuple[list[Liberated], Iterable[Liberated]]:
+    made: list[Liberated] = []
+
+    def each() -> Iterable[Liberated]:
+        for one in rounds:
+            made.append(one)
+            yield one
+
+    return made, each()
+
+
+@pytest.mark.parametrize(
+    ("tries", "rounds", "freed", "left"),
+    [
+        (3, [Liberated(2, ())], 2, ()),
+        (3, [Liberated(2, ("a",)), Liberated(1, ())], 3, ()),
+        (2, [Liberated(2, ("a", "b")), Liberated(1, ("b",)), Liberated(4, ("b",))], 7, ("b",)),
+        (2, [Liberated(0, ("a",)), Liberated(0, ("a",)), Liberated(1, ())], 1, ()),
+        (0, [Liberated(1, ("a",))], 1, ("a",)),
+    ],
+)
+def test_what_is_left_is_tried_again_and_all_that_was_freed_is_counted(
+    tries: int, rounds: list[Liberated], freed: int, left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("slurm_fair.slurm.fail_open.time.sleep", pauses.append)
+    pinned = {(pack(5), False): "job 5: n1"}
+    last = Liberated(rounds[-1].freed, rounds[-1].left, pinned)
+    made, each = _one_after_another(*rounds[:-1], last)
+    again = iter(each)
+    assert liberate_patiently(lambda: next(again), tries) == Liberated(freed, left, pinned)
+    assert (len(made), len(pauses)) == (len(rounds), len(rounds) - 1)
+
+
+def test_a_log_that_keeps_nothing_numbers_acts_all_the_same() -> None:
+    acts = [Action(Verb.FREE, pack(job), job, 0.0, 0) for job in (1, 2)]
+    log = NoIntents()
+    assert list(log.intend(acts, NOW)) == [0, 1]
+    log.conclude([0], [Outcome(acts[0], Result.DONE)], NOW)
