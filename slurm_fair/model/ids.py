@@ -17,6 +17,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 # MaxArraySize is at most 4,000,001, so a task number plus one fits 23 bits.
 TASK_BITS = 23
 NO_TASK = -1
+_LAST_TASK = 4_000_000
 _LABEL = re.compile(r"(\d{1,10})(?:_(\d{1,7}))?")
 
 
@@ -62,6 +63,6 @@ def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: 
 def parse_label(text: str) -> int:
     """Key of an id as a user types it."""
     match = _LABEL.fullmatch(text.strip())
-    if match is None:
+    if match is None or int(match[2] or 0) > _LAST_TASK:
         raise InputError(f"'{text}' is no job id: give a number (1234) or an array task (1234_5)")
     return pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)

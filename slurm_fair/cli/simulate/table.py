@@ -151,13 +151,17 @@ def metrics() -> Iterator[Metric]:
 
 def metric_text(metric: Metric, row: Row) -> str:
     """One value as a person reads it; mean and spread where there are several runs."""
-    value = mean_of(row, metric.key)
+    text = _value_text(metric, mean_of(row, metric.key), row)
+    if text == NOTHING or not row.get("repeated"):
+        return text
+    return f"{text} +- {_value_text(metric, deviation_of(row, metric.key), row)}"
+
+
+def _value_text(metric: Metric, value: float | None, row: Row) -> str:
+    """A value without its spread; the mean of whole numbers need not be one."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    if not row.get("repeated"):
-        return metric.text(value)
-    text = count_text if metric.text is _count else metric.text
-    return f"{text(value)} +- {text(deviation_of(row, metric.key))}"
+    return count_text(value) if metric.text is _count and row.get("repeated") else metric.text(value)
 
 
 def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
@@ -168,7 +172,7 @@ def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
     """
     values = [mean_of(row, metric.key) for row in rows]
     known = [value for value in values if value is not None]
-    texts = [metric_text(metric, row) for row in rows]
+    texts = [_value_text(metric, value, row) for value, row in zip(values, rows, strict=True)]
     if metric.better is Better.NEITHER or len(rows) < 2 or len(set(texts)) < 2:
         return [""] * len(rows)
     top = values.index(min(known) if metric.better is Better.LOW else max(known))
@@ -233,7 +237,7 @@ def print_comparison(rows: Sequence[Row], lead: Sequence[str], notes: Sequence[s
         click.echo(line)
     if len(rows) > 1:
         click.echo(f"\n{BEST} best of these policies")
-        if any(row.get("repeated") for row in rows):
+        if any(ALIKE in marks(metric, rows) for metric in metrics()):
             click.echo(f"{ALIKE} no difference: less lies between these than runs of one of them differ")
     for line in notes:
         click.echo(line)
