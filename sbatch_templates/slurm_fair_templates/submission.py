@@ -42,7 +42,10 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
     if not gpus_asked((*own, *line.options), environ):
         said.append("no GPUs are asked for: the job is left to plain Slurm, without a lease")
     if stays := may_not_be_requeued(line, script, environ):
-        said.append(f"{stays}: the job is never asked to give its GPUs back, and keeps them until it ends")
+        said.append(
+            f"{stays}: the job is never asked to give its GPUs back, so it starts only within your account's own "
+            "share of the GPUs, unless its whole --time ends within one lease"
+        )
     return tuple(said)
 
 

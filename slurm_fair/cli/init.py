@@ -41,7 +41,10 @@ _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "
 @click.option("--only", type=click.Choice(KINDS), multiple=True, help="Only these files.")
 @click.option("--print", "to_screen", is_flag=True, help="Show the files, write nothing.")
 @click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.pass_context
 def init(
+    context: click.Context,
+    /,
     root: str,
     config_path: str,
     gate: str | None,
@@ -55,6 +58,11 @@ def init(
     A file that is there and differs is left as it is, and then nothing is written at all, unless --force is given.
     A job_submit.lua of the site's own is never replaced.
     """
+    given = context.find_root().params.get("config")
+    if given:
+        raise InputError(
+            f"--config {given} is of the other commands: `slurm-fair init --config-path {given}`"
+        )
     if not os.path.isabs(config_path):
         raise InputError(
             f"--config-path {config_path} must be absolute: the services start in another folder"

@@ -71,6 +71,11 @@ def _wrong_lengths(lease: LeaseSection, requeue_delay: float) -> Iterator[Findin
             f"({requeue_delay:g} s): if we die, a job just requeued waits longer than a lease",
             "lengthen the term, or shorten Slurm's delay (AuthInfo=cred_expire, or requeue_delay from 25.11 on)",
         )
+    if lease.align == "aligned" and (idle := _of_rolling_leases(lease)):
+        yield warning(
+            f"[lease] {idle}: without effect, since all leases end together (align)",
+            f'take {idle} out, or set align = "rolling"',
+        )
     if lease.min_runtime > term:
         aligned = lease.align == "aligned"
         ends = "at the first end of a term after min_runtime" if aligned else "after min_runtime"
@@ -79,6 +84,14 @@ def _wrong_lengths(lease: LeaseSection, requeue_delay: float) -> Iterator[Findin
             "and so late do others have their turn",
             "shorten min_runtime, or lengthen the term",
         )
+
+
+def _of_rolling_leases(lease: LeaseSection) -> str:
+    """The keys that are set though leases do not roll."""
+    usual = LeaseSection()
+    return " and ".join(
+        key for key in ("reserve_after", "renewal") if getattr(lease, key) != getattr(usual, key)
+    )
 
 
 def half_life(facts: Facts) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from slurm_fair.cli.replay.as_the_site import site_notes
 from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, case_of, read_known_past
 from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
@@ -87,7 +88,8 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
             merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)
         ]
         rows = [_row(past.source, case, setups[0], really), *simulated]
-        below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes(), *notes_of(case, dones)]
+        below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes()]
+        below += [*site_notes(past.live, setups), *notes_of(case, dones)]
         lead = [lead_of(case)[0], past.known.words]
         files.write(case, [really, *dones], rows, [*lead, *below])
         if RECORDED in files.events:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from slurm_fair.cli.replay.as_the_site import site_notes
 from slurm_fair.cli.replay.case import Origin
 from slurm_fair.cli.simulate.bar import progress_bar
 from slurm_fair.cli.simulate.case import Case, CaseOptions
@@ -157,6 +158,9 @@ def tune_lease(
             for term in tried
             for setup in setups_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
+        if ground.is_past:
+            more = site_notes(ground.live, setups, lease=False)
+            ground = replace(ground, notes=[*ground.notes, *more])
         runs = _simulated(ground.case, setups, run)
         rows = [merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]
         trials, dones = trials_of(runs, rows), [some[0] for some in runs]

@@ -12,6 +12,7 @@ import numpy as np
 
 from slurm_fair.cli.replay.case import Origin, case_of, case_of_reading, read_known_past
 from slurm_fair.cli.replay.saved_file import has_times
+from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
 from slurm_fair.cli.simulate.costs import KnownCosts, known_costs
@@ -60,6 +61,8 @@ class Ground:
     source: dict[str, Any]
     notes: list[str]
     ledger: LedgerSettings | None = None  # the site's own, where there is one
+    live: LiveSite | None = None  # whose past it is
+    is_past: bool = False  # of Slurm's accounting
 
 
 def ground_of(
@@ -80,7 +83,7 @@ def ground_of(
     past = read_known_past(context, origin, given, now)
     case, notes = case_of(past, wish)
     ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
-    return replace(ground, ledger=past.ledger)
+    return replace(ground, ledger=past.ledger, live=past.live, is_past=True)
 
 
 def _of_trace(path: Path, wish: CaseOptions, given: CostOptions) -> Ground:
@@ -98,7 +101,8 @@ def _of_listing(path: Path, skip_bad: bool, wish: CaseOptions, given: CostOption
     list_bad(path, reading)
     case, notes = case_of_reading(path, reading, wish, known.costs, None)
     left = [f"note: {many(count, 'row')} left out: jobs {why}" for why, count in reading.left_out.items()]
-    return _bounded(case, known, {"kind": "sacct", "rows_left_out": dict(reading.left_out)}, [*notes, *left])
+    source = {"kind": "sacct", "rows_left_out": dict(reading.left_out)}
+    return replace(_bounded(case, known, source, [*notes, *left]), is_past=True)
 
 
 def _bounded(case: Case, known: KnownCosts, source: dict[str, Any], notes: list[str]) -> Ground:

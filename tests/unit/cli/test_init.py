@@ -266,6 +266,9 @@ def test_root_makes_the_folders_for_an_account_that_is_there(tmp_path: Path) -> 
 
 
 def test_a_configuration_at_a_relative_path_is_refused() -> None:
+    said = call("--config", "/etc/fair.toml", "init", "--print")
+    assert "--config /etc/fair.toml is of the other commands" in said.complaint
+    assert "`slurm-fair init --config-path /etc/fair.toml`" in said.complaint
     said = call("init", "--print", "--config-path", "fair.toml")
     assert (said.code, said.out) == (2, "")
     assert "--config-path fair.toml must be absolute" in said.complaint

@@ -129,6 +129,8 @@ def test_a_difference_less_than_the_spread_is_none() -> None:
     assert marks(LESS, [row(10, 1), row(11.5, 2), row(30, 1)]) == [ALIKE, ALIKE, ""]
     assert marks(MORE, [row(10, 1), row(30, 1), row(29, 2)]) == ["", ALIKE, ALIKE]
     assert marks(LESS, [row(10), row(11.5), row(10)]) == [BEST, "", BEST]
+    assert marks(LESS, [row(10), row(30, 0), row(10, 0)]) == [BEST, "", BEST]
+    assert marks(LESS, [row(10), row(10, 0), row(10, 0)]) == ["", "", ""]
     assert marks(LESS, [row(10), row(10.5, 1)]) == [ALIKE, ALIKE]
     assert metric_text(LESS, row(10, 2)) == "10.0 +- 2.0"
 

@@ -71,6 +71,11 @@ def test_of_many_tenants_the_greatest_are_told() -> None:
             "at the first end of a term after min_runtime",
         ),
         (LeaseSection(min_runtime=2000), WARNING, "a lease ends after min_runtime"),
+        (
+            LeaseSection(align="aligned", reserve_after=100, renewal=10),
+            WARNING,
+            "[lease] reserve_after and renewal: without effect",
+        ),
     ],
 )
 def test_lengths_that_do_not_go_together(lease: LeaseSection, level: Level, words: str) -> None:
