@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
 
 
 def owed_answers(standing: Standing) -> dict[int, float]:
-    """Jobs asked to checkpoint that have not answered, and when they were asked."""
+    """Jobs that were asked to give their GPUs back and still have them, and when they were asked."""
     leases = standing.leases
     asked = leases.revoking.nonzero()[0]
     if not asked.size:

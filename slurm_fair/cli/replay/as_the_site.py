@@ -17,7 +17,7 @@ ALL_SAVE = (
 
 
 def site_notes(live: LiveSite | None, setups: Sequence[PolicySetup], *, lease: bool = True) -> list[str]:
-    """What is simulated otherwise than the site has it, with the options that make it the same.
+    """Say how the simulation differs from the site, with the options that make it the same.
 
     `lease` = the length of leases is one of the things that may differ: it does not where lengths are compared.
     """

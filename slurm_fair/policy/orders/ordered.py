@@ -311,7 +311,10 @@ class _Round(Walk):
         self.promised = self.contest.clear_debts()
 
     def walked(self, sheet: Draft) -> Placement:
-        """Renew, place or move each in order; where the granted gangs lie then, and why is told to who asks."""
+        """Grant and revoke along the order; who keeps its GPUs is renewed by default.
+
+        The granted gangs with their places.
+        """
         self.down(self._listed, self._queue.lane_of(self.candidates.rows), SHORT)
         rows = self.candidates.rows
         granted = rows[list(self.granted)] if self.granted else rows[:0]

@@ -16,8 +16,8 @@ from slurm_fair.slurm.acting.act_end import ActEnd, refused_or_unknown
 from slurm_fair.slurm.acting.act_marks import ActMarks
 from slurm_fair.slurm.acting.effects import Effects
 from slurm_fair.slurm.acting.rounds import ROUND, Rounds
+from slurm_fair.slurm.acting.sending import send_lines
 from slurm_fair.slurm.acting.signals import Signals
-from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import Marks
@@ -28,7 +28,7 @@ from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, look, which
 
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
-_LAST = (Verb.CLOSE, Verb.FREE)  # in this order: what starts and stops jobs goes first
+_SENT_LAST = (Verb.CLOSE, Verb.FREE)  # in this order: what starts and stops jobs goes first
 _NOT_LOOKED = "nobody has looked at the cluster yet"
 
 
@@ -57,8 +57,8 @@ class Actuator:
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
-        first = [action for action in actions if action.verb not in _LAST]
-        last = [[action for action in actions if action.verb is verb] for verb in _LAST]
+        first = [action for action in actions if action.verb not in _SENT_LAST]
+        last = [[action for action in actions if action.verb is verb] for verb in _SENT_LAST]
         done: dict[Action, Outcome] = {}
         for batch in (first, *last):
             done |= {outcome.action: outcome for outcome in self._batch(batch)} if batch else {}
@@ -95,7 +95,7 @@ class Actuator:
                     lines[action] = self._lines(action, before[which(action)])
             except SlurmTextError as wrong:
                 done[action] = ActEnd(Result.REFUSED, str(wrong))
-        if any(action.verb in _LAST for action in lines):
+        if any(action.verb in _SENT_LAST for action in lines):
             return done | self._send_in_rounds(lines, before)
         self.act_marks.set_ahead(list(lines), before)
         done |= self._ask([action for action in lines if action.verb is Verb.ASK], before)
@@ -156,7 +156,7 @@ class Actuator:
             done |= self._pin(pins, lines)
         going = [action for action in lines if action not in done]
         if going:
-            answers = tell(self.commands, {action: lines[action].then for action in going})
+            answers = send_lines(self.commands, {action: lines[action].then for action in going})
             after = self._look(going)
             done |= {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in going}
         return done
@@ -193,7 +193,7 @@ class Actuator:
         self, actions: list[Action], lines: Mapping[Action, scontrol_lines.ScontrolLines]
     ) -> dict[Action, ActEnd]:
         """Pin, look, and give up those whose nodes or size are not seen: a gate is never opened after that."""
-        answers = tell(self.commands, {action: lines[action].pin for action in actions})
+        answers = send_lines(self.commands, {action: lines[action].pin for action in actions})
         after = self._look(actions)
         if isinstance(after, str):
             return dict.fromkeys(actions, ActEnd(Result.UNKNOWN, after))
@@ -225,7 +225,7 @@ class Actuator:
         if not undo:
             return {}
         back = {a: scontrol_lines.resize(self._job(a, half[a]), undo[a]) for a in undo}
-        answers, after = tell(self.commands, back), self._look(undo)
+        answers, after = send_lines(self.commands, back), self._look(undo)
         done: dict[Action, ActEnd] = {}
         for action, answer in answers.items():
             row = None if isinstance(after, str) else after.get((action.key, False))
@@ -252,7 +252,7 @@ class Actuator:
             if at and part[0].verb is Verb.CLOSE and not self.rounds.fits_another(began):
                 break
             self.act_marks.set_ahead(part, before)
-            answers |= tell(self.commands, {action: lines[action].then for action in part})
+            answers |= send_lines(self.commands, {action: lines[action].then for action in part})
             self.rounds.took(self.now() - began)
         after = self._look(answers) if answers else {}
         done = {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in answers}

@@ -32,8 +32,8 @@ def test_more_than_one_scontrol_has_room_for_are_shared_out_and_each_is_answered
     stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("slurm_fair.slurm.acting.actuator.ROUND", 100)
-    monkeypatch.setattr("slurm_fair.slurm.acting.telling._AT_LEAST", 2)
-    monkeypatch.setattr("slurm_fair.slurm.acting.telling._TOGETHER", 3)
+    monkeypatch.setattr("slurm_fair.slurm.acting.sending._AT_LEAST", 2)
+    monkeypatch.setattr("slurm_fair.slurm.acting.sending._TOGETHER", 3)
     stub.answers("squeue", ALL, SHUT)
     assert set(Bench(stub).do(*(action(Verb.CLOSE, job) for job in JOBS))) == {(Result.DONE, "")}
     assert sorted(sent(stub)) == sorted(f"update jobid={job} starttime=uts1795009500" for job in JOBS)

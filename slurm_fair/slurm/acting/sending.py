@@ -13,7 +13,7 @@ _AT_LEAST = 16  # acts of one scontrol: a further process costs as much as some 
 _TOGETHER = 8  # scontrols
 
 
-def tell(commands: Commands, lines: Mapping[Action, Sequence[str]]) -> dict[Action, CommandResult]:
+def send_lines(commands: Commands, lines: Mapping[Action, Sequence[str]]) -> dict[Action, CommandResult]:
     """All lines of all acts; those of one act stay together, in their order."""
     everybody = list(lines)
     size = max(_AT_LEAST, math.ceil(len(everybody) / _TOGETHER))
