@@ -103,7 +103,7 @@ def unit(name: str, wishes: InitChoices) -> str:
     """A systemd unit for this site."""
     words = {
         "@ACCOUNT@": wishes.account,
-        "@PROGRAM@": f"{_of_command(sys.executable)} -I -m slurm_fair.cli",
+        "@PROGRAM@": f"{_word(sys.executable)} -I -m slurm_fair.cli",
         "@CONFIG@": _of_command(str(wishes.config_path)),
         "@STATE@": _state(wishes.config),
         "@PUBLISHED@": _published(wishes.config),

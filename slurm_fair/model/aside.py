@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slurm_fair.model.columns import Bools
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.placement import Placement
 
@@ -16,8 +15,6 @@ class Aside:
     jobs: JobTable  # tenant and user as the snapshot numbers them; `gpus` are those on managed nodes
     held: Placement  # by row of `jobs`
     reasons: tuple[str, ...]  # as the snapshot's, per row of `jobs`
-    # Jobs that hold GPUs only because of what others take beside them, from some instant of their run on.
-    jointly: Bools | None = None
 
     @property
     def total_gpus(self) -> int:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Blocked, Leases, Snapshot
+from slurm_fair.model import Aside, Blocked, Leases, Snapshot
 from slurm_fair.model.columns import Bools, Ints, all_of, any_of, find
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
-from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
 from slurm_fair.policy.packing.room import Room
@@ -51,21 +50,35 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
 
 
 def _beyond_even_without_aside(snapshot: Snapshot, beyond: Ints, lay: Placer) -> Ints:
-    """The ones of these rows that would find no place either if the jobs which are left alone had ended."""
-    aside, nodes = snapshot.aside, snapshot.nodes
+    """The ones of these rows that would find no place either if the jobs which are left alone had ended.
+
+    Jobs of the row's own tenant stay: nobody is owed for what its own `srun` keeps it from.
+    """
+    aside = snapshot.aside
     if aside is None or not beyond.size:
         return beyond
-    gpus, cpus, memory_mb = (
-        np.bincount(aside.held.node, of, len(nodes)).astype(np.int64)
-        for of in shares(aside.held, aside.held.row, aside.jobs, None)
-    )
+    whose = snapshot.jobs.tenant[beyond]
+    never = [
+        _beyond_without(snapshot, aside, tenant, beyond[whose == tenant], lay)
+        for tenant in np.unique(whose).tolist()
+    ]
+    return np.sort(np.concatenate(never))
+
+
+def _beyond_without(snapshot: Snapshot, aside: Aside, tenant: int, rows: Ints, lay: Placer) -> Ints:
+    """The rows of a tenant that would find no place either if others' jobs which are left alone had ended."""
+    nodes, jobs = snapshot.nodes, aside.jobs
+    held = aside.held.take(jobs.tenant[aside.held.row] != tenant)
+    parts = np.maximum(jobs.nodes, 1)[held.row]
+    taken = (held.gpus, jobs.cpus[held.row] // parts, jobs.memory_mb[held.row] // parts)
+    gpus, cpus, memory_mb = (np.bincount(held.node, of, len(nodes)).astype(np.int64) for of in taken)
     empty = nodes.with_columns(
         gpus_others=np.maximum(nodes.gpus_others - gpus, 0),
         cpus_others=np.maximum(nodes.cpus_others - cpus, 0),
         memory_others_mb=np.maximum(nodes.memory_others_mb - memory_mb, 0),
     )
     means = Means(empty.capacity, empty.cpus_left, empty.memory_left_mb)
-    return beyond_means(replace(snapshot, nodes=empty), beyond, means, lay)
+    return beyond_means(replace(snapshot, nodes=empty), rows, means, lay)
 
 
 def without_the_kept_out(view: View, policy: Policy) -> View:

@@ -47,22 +47,16 @@ def _on(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
 
 
 def that_count(
-    rows: NDArray[np.void], key: Ints, held: Placement, jointly: Bools
-) -> tuple[NDArray[np.void], Ints, Placement, Bools]:
+    rows: NDArray[np.void], key: Ints, held: Placement
+) -> tuple[NDArray[np.void], Ints, Placement]:
     """The jobs without those that hold CPUs alone and leave all GPUs to others."""
     counts = (np.bincount(held.row, minlength=len(rows)) > 0) | (rows["state"] == JobState.DONE)
     number = np.where(counts, np.cumsum(counts) - 1, -1)
-    return rows[counts], key[counts], held.renumber(number), jointly[counts]
+    return rows[counts], key[counts], held.renumber(number)
 
 
 def aside_of(
-    rows: NDArray[np.void],
-    key: Ints,
-    user: Ints,
-    tenant: Ints,
-    held: Placement,
-    queue: Queue,
-    jointly: Bools,
+    rows: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, held: Placement, queue: Queue
 ) -> Aside | None:
     """The charged jobs of these rows; `held` is what they hold of managed nodes, by row."""
     if not len(rows):
@@ -104,5 +98,4 @@ def aside_of(
         restartable=no,
         gpu_weight=np.ones(count),
     )
-    reasons = tuple(queue.reasons.texts[number] for number in rows["reason"].tolist())
-    return Aside(jobs, held, reasons, jointly if jointly.any() else None)
+    return Aside(jobs, held, tuple(queue.reasons.texts[number] for number in rows["reason"].tolist()))

@@ -59,15 +59,15 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     asked = requests_of(raw, key, seen.queue, seen.details, seen.marks, most)
     raw = asked.rows
     others, other_key = _aside_rows(key, names, seen)
-    raw, others, held, held_aside, jointly = _holdings(raw, others, names, seen)
-    others, other_key, held_aside, jointly = that_count(others, other_key, held_aside, jointly)
+    raw, others, held, held_aside = _holdings(raw, others, names, seen)
+    others, other_key, held_aside = that_count(others, other_key, held_aside)
     nodes = _nodes(seen, names, raw, held, held_aside)
     gates = gates_of(raw, key, seen.keepers)
     gates = replace(gates, pinned=gates.pinned | asked.resized)
     everyone, first = np.concatenate([raw, others]), len(raw)
     users, user = _packed(seen.queue.users.texts, everyone["user"])
     tenants, tenant = _tenants(seen, everyone)
-    aside = aside_of(others, other_key, user[first:], tenant[first:], held_aside, seen.queue, jointly)
+    aside = aside_of(others, other_key, user[first:], tenant[first:], held_aside, seen.queue)
     user, tenant = user[:first], tenant[:first]
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
@@ -113,15 +113,12 @@ def _aside_rows(managed: Ints, names: tuple[str, ...], seen: Sighting) -> tuple[
 
 def _holdings(
     raw: NDArray[np.void], others: NDArray[np.void], names: tuple[str, ...], seen: Sighting
-) -> tuple[NDArray[np.void], NDArray[np.void], Placement, Placement, Bools]:
-    """Managed rows and others with what they hold: that is at least what lies idle because of them.
-
-    The last column says of the others which hold something only together.
-    """
+) -> tuple[NDArray[np.void], NDArray[np.void], Placement, Placement]:
+    """Managed rows and others with what they hold: that is at least what lies idle because of them."""
     everyone, first = np.concatenate([raw, others]), len(raw)
-    held, jointly = with_what_lies_idle(_held(everyone, names, seen), everyone, names, seen.machines)
+    held = with_what_lies_idle(_held(everyone, names, seen), everyone, names, seen.machines)
     everyone["gpus"] = np.maximum(everyone["gpus"], np.bincount(held.row, held.gpus, len(everyone)))
-    return everyone[:first], everyone[first:], *held.split(first), jointly[first:]
+    return everyone[:first], everyone[first:], *held.split(first)
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:

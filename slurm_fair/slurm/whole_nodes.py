@@ -1,8 +1,7 @@
 """GPUs that nobody else can use beside a job, because it takes all CPUs or memory of its node, or the node itself.
 
 They count as the job's own: it is planned where they are free, and charged for them. Whoever else is to use a GPU
-needs a CPU of the node, and an eighth of a GPU's even part of its memory. Jobs that have no GPUs and that only
-together leave some to nobody share these by their CPUs and memory.
+needs a CPU of the node, and an eighth of a GPU's even part of its memory.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, NodeTable, PartitionTable, Placement
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Ints
 from slurm_fair.slurm.reading.nodes import NodeListing
 
 _LEAST_PART = 8  # of a GPU's even part of the memory
-_ROUNDING = 1e-9
 
 
 class _Has(NamedTuple):
@@ -41,56 +39,27 @@ class _Has(NamedTuple):
         return np.clip(np.minimum(by_cpus, by_memory), 0, self.gpus)
 
 
-class WithIdle(NamedTuple):
-    """Holdings of rows, with the GPUs of their nodes that nobody else can use."""
-
-    held: Placement
-    jointly: Bools  # by row: it holds GPUs only because of what others take beside it
-
-
 def with_what_lies_idle(
     held: Placement, raw: NDArray[np.void], names: tuple[str, ...], machines: NodeListing
-) -> WithIdle:
-    """The holdings; no node gives more than it has."""
-    jointly = np.zeros(len(raw), dtype=bool)
+) -> Placement:
+    """Holdings of rows, with the GPUs of their nodes that nobody else can use; no node gives more than it has."""
     if not len(held):
-        return WithIdle(held.take(held.gpus > 0), jointly)
+        return held.take(held.gpus > 0)
     has, parts = _Has.of(names, machines), np.maximum(raw["nodes"][held.row], 1)
     here = _Has(*(column[held.node] for column in has))
-    cpus, memory_mb = -(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts)
-    idle = np.maximum(here.gpus - held.gpus - here.beside(cpus, memory_mb), 0)
+    idle = (
+        here.gpus
+        - held.gpus
+        - here.beside(-(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts))
+    )
+    idle = np.maximum(idle, 0)
     left = has.gpus - np.bincount(held.node, held.gpus, len(names)).astype(np.int64)
     for at in idle.nonzero()[0].tolist():
         node = held.node.item(at)
         idle[at] = max(min(idle.item(at), left.item(node)), 0)
         left[node] -= idle[at]
-    shared = _jointly_idle(has, held, idle, cpus, memory_mb)
-    more = held.with_columns(gpus=held.gpus + idle + shared)
-    jointly[held.row] = shared > 0
-    jointly[held.row[held.gpus + idle > 0]] = False
-    return WithIdle(more.take(more.gpus > 0), jointly)
-
-
-def _jointly_idle(has: _Has, held: Placement, idle: Ints, cpus: Ints, memory_mb: Ints) -> Ints:
-    """GPUs that all rows of a node leave to nobody, for those without GPUs, by their part of what is taken."""
-    share, count = np.zeros(len(held), dtype=np.int64), len(has.gpus)
-    bare = (held.gpus == 0) & (idle == 0)
-    if not bare.any():
-        return share
-    cpus_taken, memory_taken, gpus_taken = (
-        np.bincount(held.node, of, count).astype(np.int64) for of in (cpus, memory_mb, held.gpus + idle)
-    )
-    lost = has.gpus - gpus_taken - has.beside(cpus_taken, memory_taken)
-    part = np.maximum(
-        cpus / np.maximum(has.cpus, 1)[held.node], memory_mb / np.maximum(has.memory_mb, 1)[held.node]
-    )
-    for node in np.unique(held.node[bare & (lost[held.node] > 0) & (part > 0)]).tolist():
-        here = (held.node == node).nonzero()[0]
-        here = here[(~bare[here]).argsort(kind="stable")]  # what is left of a GPU is for those with GPUs
-        through = part[here].cumsum()
-        whole = np.floor(lost[node] * through / through[-1] + _ROUNDING).astype(np.int64)
-        share[here] = np.where(bare[here], np.diff(whole, prepend=0), 0)
-    return share
+    more = held.with_columns(gpus=held.gpus + idle)
+    return more.take(more.gpus > 0)
 
 
 def as_it_must_lie(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 
 from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
+from slurm_fair.policy.registry import load
 
 ALL_SAVE = (
     "note: every job is simulated as one that saves and is requeued; jobs that cannot would keep their GPUs until "
@@ -36,11 +38,11 @@ def _of_the_site(live: LiveSite | None, setups: Sequence[PolicySetup], lease: bo
             continue
         options += [each for each in _leases(here, terms, lease) if each not in options]
     for setup in setups:
-        given = config.policy.settings.get(setup.policy, {})
+        here_set, usual = config.policy.settings.get(setup.policy, {}), load(setup.policy, {})
         options += [
-            f"--set {setup.policy}.{key}={_toml(value)}"
-            for key, value in given.items()
-            if setup.settings.get(key) != value
+            f"--set {shlex.quote(f'{setup.policy}.{key}={_toml(value)}')}"
+            for key, value in here_set.items()
+            if setup.settings.get(key, getattr(usual, key, None)) != value
         ]
     if options:
         yield f"note: the site is set otherwise; to simulate it as it is add {' '.join(options)}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from slurm_fair.ledger.charging.charge import charge
 from slurm_fair.ledger.charging.from_snapshot import window_seen
-from slurm_fair.ledger.charging.left_alone import seen_from
+from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.shares import Changes
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.window_events import Happened, WindowLooks
@@ -31,7 +31,7 @@ def advance(
     """
     if snapshot.time < ledger.time:
         return ledger, ()
-    seen = seen_from(ledger, snapshot)
+    seen = with_those_left_alone(snapshot)
     after, happened = folded(ledger, WindowLooks((seen,), seen.jobs), settings)
     return after, (*resized(ledger, snapshot), *happened.events[0])
 

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from slurm_fair.model import Aside, Ledger, Placement, Snapshot, Told
-from slurm_fair.model.columns import Ints, find, ranks, take_or
-
-
-def seen_from(ledger: Ledger, snapshot: Snapshot) -> Snapshot:
-    """The snapshot as this ledger takes it in.
-
-    A job that holds GPUs only because of what others take beside it is charged from the last look on at which it
-    did not, and not from its start.
-    """
-    aside = snapshot.aside
-    if aside is not None and aside.jointly is not None:
-        known = find(ledger.jobs.key, aside.jobs.key)
-        since = np.where(known < 0, ledger.time, take_or(ledger.jobs.run_start, known, 0.0))
-        start = np.where(aside.jointly, np.maximum(aside.jobs.start, since), aside.jobs.start)
-        snapshot = replace(snapshot, aside=replace(aside, jobs=aside.jobs.with_columns(start=start)))
-    return with_those_left_alone(snapshot)
+from slurm_fair.model import Aside, Placement, Snapshot, Told
+from slurm_fair.model.columns import Ints, ranks
 
 
 def with_those_left_alone(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in whose table whoever holds GPUs of managed nodes is one of the jobs."""
+    """The snapshot as the ledger takes it in: whoever holds GPUs of managed nodes is one of its jobs."""
     aside = snapshot.aside
     if aside is None or not len(aside.jobs):
         return snapshot

@@ -19,10 +19,13 @@ def settle(
     """Charge what accounting says of the runs that ended by `until`; also the GPU-seconds moved, signs dropped.
 
     Runs that are still open in the ledger are left to the next look at the cluster. Runs that accounting does
-    not have stay as they are: it may lag. Only `had` is mended (and the seconds run and waited), not `owed`.
-    `gpu_weight` is what a GPU of each run counts, where that is known.
+    not have stay as they are: it may lag. So do those that have no GPUs there: they are charged for GPUs that
+    nobody else could use beside them, or accounting counts no GPUs. Only `had` is mended (and the seconds run and
+    waited), not `owed`. `gpu_weight` is what a GPU of each run counts, where that is known.
     """
-    over = (runs.start > 0) & (runs.end > runs.start) & (runs.end <= min(until, ledger.time))
+    over = (
+        (runs.gpus > 0) & (runs.start > 0) & (runs.end > runs.start) & (runs.end <= min(until, ledger.time))
+    )
     over &= (runs.end > max(ledger.began, ledger.closed.since)) & ~_open_in_ledger(ledger.jobs, runs)
     ledger, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     said = _as_closed(ledger, runs.take(over), tenant_row)
@@ -48,8 +51,7 @@ def settle(
 def _with_what_lay_idle(said: ClosedRuns, gpus: Ints) -> ClosedRuns:
     """Accounting knows no GPUs that nobody else could use beside a run: those that were seen stay charged."""
     more = np.maximum(gpus, said.gpus)
-    charged = said.charged * more / np.maximum(said.gpus, 1)
-    return said.with_columns(gpus=more, charged=np.where(said.gpus > 0, charged, said.charged))
+    return said.with_columns(gpus=more, charged=said.charged * more / said.gpus)
 
 
 def _weighed(said: ClosedRuns, gpu_weight: Floats) -> ClosedRuns:

@@ -32,7 +32,10 @@ OTHERWISE = {
     "renewed leases": ({"lease": {"interval": 10, "renewal": "term"}}, "--renewal term"),
     "waits for nodes": ({"lease": {"interval": 10, "reserve_after": "never"}}, "--reserve-after never"),
     "a setting": (
-        {"lease": {"interval": 10}, "policy": {"fair": {"price_hours": 0.5}, "astraea": {"swap_after": 2}}},
+        {
+            "lease": {"interval": 10},
+            "policy": {"fair": {"price_hours": 0.5, "reserve_part": 1.0}, "astraea": {"swap_after": 2}},
+        },
         "--set fair.price_hours=0.5",
     ),
     "several": (

@@ -180,6 +180,17 @@ def test_a_run_that_lives_through_a_gap_is_charged_once_though_its_start_was_cor
     assert books.had() == {"a": 2 * (1050 - start)}
 
 
+def test_a_run_without_gpus_in_accounting_stays_as_it_was_seen() -> None:
+    """It took all CPUs of its node, and is charged for the GPUs that nobody else could use."""
+    books = Books()
+    books.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
+    books.look(1100, job(1, gpus=8, submit=1000, state=DONE, start=1000, end=1090))
+    had = books.had()
+    assert had == pytest.approx({"a": 720.0})
+    assert books.settle(run(1, gpus=0, start=1000, end=1085)) == 0.0
+    assert books.had() == had
+
+
 def test_settling_moves_the_difference_between_polls_and_accounting_once() -> None:
     watch = Watch()
     watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1000))

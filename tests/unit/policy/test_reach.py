@@ -64,8 +64,10 @@ def test_a_job_that_only_those_left_alone_keep_out_is_kept_and_not_without_nodes
     has: dict[str, int], others: dict[str, int], asks: dict[str, int]
 ) -> None:
     """The same as foreign jobs hold, which nobody of the managed ones is charged for, leaves it without nodes."""
-    seen = snapshot(time=1000.0, nodes={"n1": node(8, **others)}, jobs=[job(1, **asks)])
-    alone = snapshot(nodes={"n1": 8}, jobs=[job(9, on={"n1": has["gpus"]}, **has, **RUNS)])
+    both = {"a": 1.0, "b": 1.0}
+    seen = snapshot(time=1000.0, nodes={"n1": node(8, **others)}, jobs=[job(1, **asks)], weights=both)
+    theirs = job(9, on={"n1": has["gpus"]}, tenant="b", **has, **RUNS)
+    alone = snapshot(nodes={"n1": 8}, jobs=[theirs], weights=both)
     for aside, blocked in (
         (Aside(alone.jobs, alone.held, alone.reasons), Blocked.KEPT),
         (None, Blocked.NODES),

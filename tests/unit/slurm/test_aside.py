@@ -59,6 +59,16 @@ def test_who_only_waits_for_gpus_of_jobs_left_alone_is_owed_its_share(gpus: int,
     assert owed["a"] == pytest.approx(100.0 * min(gpus, 4))
 
 
+def test_nobody_is_owed_for_what_its_own_srun_keeps_it_from() -> None:
+    site = Site()
+    del site.world.machines["x1"]
+    site.runs(4, "a", {"BatchFlag": "0"})
+    site.world.submit(8, "a", nodes=2, gate_seconds=1_000.0)
+    site.world.submit(8, "b", nodes=2, gate_seconds=1_000.0)
+    seen = without_the_impossible(site.look(), Leases.none(), load("astraea", {}))
+    assert seen.jobs.blocked.tolist() == [Blocked.NODES, Blocked.KEPT]
+
+
 def test_it_is_charged_to_the_second_of_its_end_and_no_further() -> None:
     site = Site()
     job = site.runs(4, "b", {"BatchFlag": "0"})

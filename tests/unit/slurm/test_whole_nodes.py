@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from slurm_fair.ledger import advance
@@ -94,57 +93,6 @@ def test_cpus_alone_that_leave_no_gpu_to_others_are_charged() -> None:
     site.world.clock.advance(100)
     after, _ = advance(ledger, site.look())
     assert dict(zip(after.tenants.names, after.tenants.had, strict=True)) == pytest.approx({"a": 400.0})
-
-
-CROWDS = {
-    "two with half of the CPUs each": ([32, 32], [2, 2]),
-    "eight with an eighth each": ([8] * 8, [0, 1] * 4),
-    "two that leave two CPUs": ([31, 31], [1, 1]),
-    "two that leave one to each GPU": ([30, 30], []),
-    "one that takes all the rest": ([8, 56], [0, 4]),
-}
-
-
-@pytest.mark.parametrize(("cpus", "gpus"), CROWDS.values(), ids=CROWDS)
-def test_jobs_without_gpus_are_charged_for_what_they_leave_to_nobody_together(
-    cpus: list[int], gpus: list[int]
-) -> None:
-    site = Site()
-    for number in cpus:
-        job = site.runs(1, "a", {"tres-alloc": f"cpu={number},mem=1G,node=1", "tres-per-job": "N/A"})
-        site.world.records[job].on = {"n1": 1}
-    aside = site.look().aside
-    held = [] if aside is None else np.bincount(aside.held.row, aside.held.gpus, len(aside.jobs)).tolist()
-    assert held == [number for number in gpus if number]
-
-
-def test_a_job_with_gpus_is_not_charged_for_what_others_leave_to_nobody_beside_it() -> None:
-    """A job of 1 GPU has 48 CPUs of 64, and one without GPUs the others: a quarter of 3 GPUs is none."""
-    site = Site()
-    first = site.runs(1, "a", tres({"cpu": "48"}))
-    second = site.runs(1, "b", {"tres-alloc": "cpu=16,mem=1G,node=1", "tres-per-job": "N/A"})
-    for job in (first, second):
-        site.world.records[job].on = {"n1": 1}
-    seen = site.look()
-    assert (seen.held.gpus.tolist(), seen.aside) == ([1], None)
-
-
-def test_such_a_job_is_charged_only_for_the_time_in_which_others_make_up_the_rest() -> None:
-    site = Site()
-    bare = {"tres-alloc": "cpu=32,mem=1G,node=1", "tres-per-job": "N/A"}
-    first = site.runs(1, "a", bare)
-    site.world.records[first].on = {"n1": 1}
-    ledger, _ = advance(Ledger.new(site.world.clock.now()), site.look())
-    for _ in range(3):
-        site.world.clock.advance(100)
-        ledger, _ = advance(ledger, site.look())
-    second = site.runs(1, "b", bare)
-    site.world.records[second].on = {"n1": 1}
-    ledger, _ = advance(ledger, site.look())
-    site.world.clock.advance(100)
-    ledger, _ = advance(ledger, site.look())
-    had = dict(zip(ledger.tenants.names, ledger.tenants.had, strict=True))
-    assert had == pytest.approx({"a": 200.0, "b": 200.0}, abs=10.0)
 
 
 def test_no_node_gives_more_than_it_has() -> None:
