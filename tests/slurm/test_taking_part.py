@@ -58,6 +58,24 @@ def test_what_is_left_alone_is_charged_while_it_runs(
         assert sum(gpus.values()) == 24
 
 
+def test_who_only_waits_for_interactive_jobs_is_owed_its_share_and_starts_when_they_end(
+    new_site: Callable[..., Site],
+) -> None:
+    site = new_site("begin").start()
+    wide = ("-A", "nlp", "-p", "gpu", "--gpus=8")
+    with srun(site, *wide), srun(site, *wide), srun(site, *wide):
+        wait_until(lambda: tenant(site, "nlp").get("gpus") == 24, 15, "they have the whole cluster")
+        waits = site.submit(4)
+        wait_until(lambda: tenant(site, "vision").get("demand_gpus") == 4, 15, "it claims its share")
+        first = tenant(site, "vision")["owed_gpu_seconds"]
+        site.ticks_pass(4)
+        assert tenant(site, "vision")["owed_gpu_seconds"] > first + 8
+        said = site.cli("explain", waits.label).stdout
+        assert "jobs that cannot be asked to give way" in said
+        assert waits.state == "PENDING"
+    wait_until(lambda: waits.state == "RUNNING", 3 * site.term, "it starts when they have ended")
+
+
 def running(site: Site, *jobs: Job) -> int:
     """The number of them that hold GPUs."""
     return sum(job.state == "RUNNING" for job in jobs)
