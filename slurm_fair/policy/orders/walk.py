@@ -249,13 +249,24 @@ class Walk:
             fits = self.fitting()
             if not np.count_nonzero(fits):
                 break
-            jobs = jobs[fits[jobs]]
-            for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
-                sites = self.place(job, ways, evict=False)
-                if sites is not None:
-                    self.granted[job] = sites
-                    filled.append(job)
+            jobs, size = jobs[fits[jobs]], _FIRST_PART
+            while jobs.size:
+                granted = self._filled(jobs[:size])
+                filled += granted
+                jobs, size = jobs[size:], 2 * size
+                if granted and jobs.size:  # mostly that was all that was free
+                    jobs = jobs[self.fitting()[jobs]]
         return filled
+
+    def _filled(self, jobs: Ints) -> list[int]:
+        """Lay each on what nobody has; those that were laid."""
+        laid = []
+        for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
+            sites = self.place(job, ways, evict=False)
+            if sites is not None:
+                self.granted[job] = sites
+                laid.append(job)
+        return laid
 
     def fitting(self) -> Bools:
         """Candidates whose GPUs are free now."""
