@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from slurm_fair.model import Standing, TickRecord, Verdict
+from slurm_fair.policy.reserve import first_in_order
 
 
 class FirstGang:
-    """Hears of every tick of a simulation. A gang that is no longer first, or has its GPUs, begins anew."""
+    """Follows the ticks of a simulation. A gang that is no longer first, or has its GPUs, begins anew."""
 
     def __init__(self, least_gpus: int) -> None:
         self.least_gpus = least_gpus  # a smaller gang is not followed
@@ -27,8 +26,8 @@ class FirstGang:
         """The job that goes first of those that wait, if it is such a gang; else -1."""
         plan, jobs = tick.plan, tick.snapshot.jobs
         waits = (plan.verdict == Verdict.WAIT.code).nonzero()[0]
-        if not waits.size or jobs.gpus[waits].max() < self.least_gpus:
+        if jobs.gpus[waits].max(initial=0) < self.least_gpus:  # the ranks cost more than this
             return -1
-        rank = plan.rank[waits]
-        first = int(waits[np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin()])
-        return int(jobs.key[first]) if rank.max() >= 0 and jobs.gpus[first] >= self.least_gpus else -1
+        place = first_in_order(plan, waits)
+        row = waits[place]
+        return int(jobs.key[row]) if place >= 0 and jobs.gpus[row] >= self.least_gpus else -1

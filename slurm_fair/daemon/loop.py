@@ -104,9 +104,8 @@ class Daemon:
         sink = MarksInHand() if dry_run else journal
         real = SlurmCluster(commands, config.cluster, clock.now, sink, journal)
         rules = rules_of(config)
-        standing = (journal.latest() or Standing.new(clock.now()))._replace(
-            left_over=0
-        )  # the rules may be others
+        standing = journal.latest() or Standing.new(clock.now())
+        standing = standing._replace(left_over=0)  # the rules may be others than at the last tick
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(EventKind.FINISHED,))
         outlook = Outlook(places.directory, lambda: daemon.rules, lambda: daemon.tally.tally.document())
         publisher = Publisher(

@@ -14,10 +14,9 @@ import numpy as np
 from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Bools, Floats, Ints
 
-# MaxArraySize is at most 4,000,001, so a task number plus one fits 23 bits.
-TASK_BITS = 23
+MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
+TASK_BITS = 23  # a task number plus one fits these
 NO_TASK = -1
-_LAST_TASK = 4_000_000
 _LABEL = re.compile(r"(\d{1,10})(?:_(\d{1,7}))?")
 
 
@@ -63,6 +62,6 @@ def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: 
 def parse_label(text: str) -> int:
     """Key of an id as a user types it."""
     match = _LABEL.fullmatch(text.strip())
-    if match is None or int(match[2] or 0) > _LAST_TASK:
+    if match is None or int(match[2] or 0) >= MOST_TASKS:
         raise InputError(f"'{text}' is no job id: give a number (1234) or an array task (1234_5)")
     return pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)

@@ -1,4 +1,7 @@
-"""Jobs that fit nowhere, even if every other job gave way: they claim nothing and hold no job back."""
+"""Jobs that fit nowhere even if all who can gave way: they hold no job back.
+
+They claim nothing where no node could take them, and their share where others keep them out.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,13 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
     if not rows.size:
         return snapshot
     means = Means(nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
-    beyond = beyond_means(snapshot, rows, means, placer_of(policy))
+    lay = placer_of(policy)
+    beyond = beyond_means(snapshot, rows, means, lay)
     if not beyond.size:
         return snapshot
     promised = leases.key[leases.promised]
     beyond = beyond[find(promised, jobs.key[beyond]) < 0]
-    never = _beyond_even_without_aside(snapshot, beyond, placer_of(policy))
+    never = _beyond_even_without_aside(snapshot, beyond, lay)
     kept_out = beyond[find(never, beyond) < 0]
     return _blocked(_blocked(snapshot, never, Blocked.NODES), kept_out, Blocked.KEPT)
 
@@ -84,7 +88,7 @@ def _beyond_without(snapshot: Snapshot, aside: Aside, tenant: int, rows: Ints, l
 def without_the_kept_out(view: View, policy: Policy) -> View:
     """The view in which jobs are blocked that would need GPUs of jobs which cannot be asked to give way.
 
-    Where leases never end everybody waits for the ends of jobs, and nobody is blocked for it.
+    Where leases never end everybody waits for the ends of managed jobs, and nobody is blocked for it.
     """
     if view.terms.term >= NEVER_ENDS_SECONDS or not view.waiting_rows.size:
         return view

@@ -196,11 +196,8 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if kept and not _type_left(Pools.of(view.snapshot), kept):
         return None
     waits, long = waits[still], long[still]
-    rank = plan.rank[waits]
-    if rank.max() < 0:
-        return None
-    first = np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin()
-    if not long[first]:
+    first = first_in_order(plan, waits)
+    if first < 0 or not long[first]:
         return None
     row = int(waits[first])
     key = int(jobs.key[row])
@@ -212,6 +209,14 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
     gpus, *more = site.amounts
     return ReservedNodes(key, view.now, site.due, names, gpus, site.gpu_type, *more)
+
+
+def first_in_order(plan: Plan, rows: Ints) -> int:
+    """The place among these rows of the one that goes first in the plan's order; -1 where none has a rank."""
+    rank = plan.rank[rows]
+    if rank.max(initial=-1) < 0:
+        return -1
+    return int(np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin())
 
 
 def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from slurm_fair.solve.places import PlacesProblem
+from slurm_fair.solve import How
+from slurm_fair.solve.places import PlacesProblem, violations
+from slurm_fair.solve.places.problem import Picks
 
 # The job, the kind, GPUs, spread or not, the worth.
 Column = tuple[int, int, int, bool, float]
@@ -38,6 +40,18 @@ def places(
         value=np.array(value, dtype=np.float64),
         jobs=1 + max(job, default=-1) if jobs is None else jobs,
     )
+
+
+def sites_by_job(problem: PlacesProblem, picks: Picks) -> dict[int, list[tuple[int, int]]]:
+    """Servers and GPUs of each job, in a plan that holds."""
+    answer = picks.answer(problem, np.inf, How.EXACT)
+    assert violations(problem, answer) == []
+    found: dict[int, list[tuple[int, int]]] = {}
+    for job, server, gpus in zip(
+        answer.job.tolist(), answer.server.tolist(), answer.gpus.tolist(), strict=True
+    ):
+        found.setdefault(job, []).append((server, gpus))
+    return found
 
 
 def _ints(values: Sequence[int]) -> Any:

@@ -62,7 +62,11 @@ class Ground:
     notes: list[str]
     ledger: LedgerSettings | None = None  # the site's own, where there is one
     live: LiveSite | None = None  # whose past it is
-    is_past: bool = False  # of Slurm's accounting
+
+    @property
+    def is_past(self) -> bool:
+        """True if Slurm's accounting told of the jobs."""
+        return bool(self.source["kind"] != "trace")
 
 
 def ground_of(
@@ -83,7 +87,7 @@ def ground_of(
     past = read_known_past(context, origin, given, now)
     case, notes = case_of(past, wish)
     ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
-    return replace(ground, ledger=past.ledger, live=past.live, is_past=True)
+    return replace(ground, ledger=past.ledger, live=past.live)
 
 
 def _of_trace(path: Path, wish: CaseOptions, given: CostOptions) -> Ground:
@@ -101,8 +105,7 @@ def _of_listing(path: Path, skip_bad: bool, wish: CaseOptions, given: CostOption
     list_bad(path, reading)
     case, notes = case_of_reading(path, reading, wish, known.costs, None)
     left = [f"note: {many(count, 'row')} left out: jobs {why}" for why, count in reading.left_out.items()]
-    source = {"kind": "sacct", "rows_left_out": dict(reading.left_out)}
-    return replace(_bounded(case, known, source, [*notes, *left]), is_past=True)
+    return _bounded(case, known, {"kind": "sacct", "rows_left_out": dict(reading.left_out)}, [*notes, *left])
 
 
 def _bounded(case: Case, known: KnownCosts, source: dict[str, Any], notes: list[str]) -> Ground:

@@ -23,9 +23,8 @@ def settle(
     nobody else could use beside them, or accounting counts no GPUs. Only `had` is mended (and the seconds run and
     waited), not `owed`. `gpu_weight` is what a GPU of each run counts, where that is known.
     """
-    over = (
-        (runs.gpus > 0) & (runs.start > 0) & (runs.end > runs.start) & (runs.end <= min(until, ledger.time))
-    )
+    over = (runs.gpus > 0) & (runs.start > 0) & (runs.end > runs.start)
+    over &= runs.end <= min(until, ledger.time)
     over &= (runs.end > max(ledger.began, ledger.closed.since)) & ~_open_in_ledger(ledger.jobs, runs)
     ledger, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     said = _as_closed(ledger, runs.take(over), tenant_row)

@@ -313,7 +313,7 @@ class _Round(Walk):
     def walked(self, sheet: Draft) -> Placement:
         """Grant and revoke along the order; who keeps its GPUs is renewed by default.
 
-        The granted gangs with their places.
+        It returns the places of the granted gangs.
         """
         self.down(self._listed, self._queue.lane_of(self.candidates.rows), SHORT)
         rows = self.candidates.rows

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Ints
-from slurm_fair.model.ids import NO_TASK
+from slurm_fair.model.ids import MOST_TASKS, NO_TASK
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.request import request_in
-from slurm_fair.slurm.reading.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
+from slurm_fair.slurm.reading.task_lists import TaskList, beyond_a_user, read_tasks
 from slurm_fair.slurm.reading.tasks import TaskRows
 from slurm_fair.slurm_text import hostlist
 

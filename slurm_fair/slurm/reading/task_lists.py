@@ -13,8 +13,8 @@ import numpy as np
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.ids import MOST_TASKS
 
-MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
 OF_A_USER = 200_000  # tasks that are looked at one by one; each is a job in every table
 _MOST_RUNS = 500  # that are written: a command line has an end
 _TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%([0-9]{1,9}))?\]?")

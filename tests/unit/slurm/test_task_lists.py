@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from slurm_fair.errors import SlurmTextError
+from slurm_fair.model.ids import MOST_TASKS
 from slurm_fair.slurm.reading.task_lists import (
-    MOST_TASKS,
     OF_A_USER,
     TaskList,
     beyond_a_user,

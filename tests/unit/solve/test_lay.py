@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from slurm_fair.solve import How
-from slurm_fair.solve.places import PlacesProblem, violations
+from slurm_fair.solve.places import PlacesProblem
 from slurm_fair.solve.places.fleet import Fleet
 from slurm_fair.solve.places.lay import lay
-from tests.support.any_places import places
+from tests.support.any_places import places, sites_by_job
 
 
 def laid(
@@ -27,14 +26,7 @@ def laid(
     chosen = np.arange(len(fleet.ways.job))
     if jobs is not None:
         chosen = np.array([use for use in chosen.tolist() if fleet.ways.job[use] in jobs], dtype=np.int64)
-    answer = lay(problem, fleet, chosen, counts, wide).answer(problem, np.inf, How.EXACT)
-    assert violations(problem, answer) == []
-    found: dict[int, list[tuple[int, int]]] = {}
-    for job, server, gpus in zip(
-        answer.job.tolist(), answer.server.tolist(), answer.gpus.tolist(), strict=True
-    ):
-        found.setdefault(job, []).append((server, gpus))
-    return found
+    return sites_by_job(problem, lay(problem, fleet, chosen, counts, wide))
 
 
 def test_a_server_gives_along_its_arcs_from_more_to_less() -> None:

@@ -8,31 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.solve import How
-from slurm_fair.solve.places import PlacesProblem, violations
+from slurm_fair.solve.places import PlacesProblem
 from slurm_fair.solve.places.fleet import Fleet
 from slurm_fair.solve.places.packing import packed, packed_with
-from slurm_fair.solve.places.problem import Picks
-from tests.support.any_places import Column, places, problems
-
-
-def laid(problem: PlacesProblem, picks: Picks) -> dict[int, list[tuple[int, int]]]:
-    """Servers and GPUs of each job, in a plan that holds."""
-    answer = picks.answer(problem, np.inf, How.EXACT)
-    assert violations(problem, answer) == []
-    found: dict[int, list[tuple[int, int]]] = {}
-    for job, server, gpus in zip(
-        answer.job.tolist(), answer.server.tolist(), answer.gpus.tolist(), strict=True
-    ):
-        found.setdefault(job, []).append((server, gpus))
-    return found
+from tests.support.any_places import Column, places, problems, sites_by_job
 
 
 def for_nothing(free: Sequence[int], *columns: Column) -> dict[int, list[tuple[int, int]]]:
     """Everybody's best where nothing has a price."""
     problem = places(free, columns)
     fleet = Fleet.of(problem)
-    return laid(problem, packed(problem, fleet, np.zeros(len(fleet.ways))))
+    return sites_by_job(problem, packed(problem, fleet, np.zeros(len(fleet.ways))))
 
 
 def alone(job: int, gpus: int, value: float = 1.0) -> Column:
@@ -77,17 +63,20 @@ def test_whoever_still_fits_gets_what_is_left_in_the_order_of_what_it_pays() -> 
 def test_those_that_were_not_chosen_wait_until_all_chosen_have_their_places() -> None:
     problem = places([8], [alone(0, 8, 9.0), alone(1, 8, 1.0)])
     fleet = Fleet.of(problem)
-    assert laid(problem, packed_with(problem, fleet, np.zeros(1), np.array([1]))) == {1: [(0, 8)]}
-    assert laid(problem, packed_with(problem, fleet, np.zeros(1), np.zeros(0, dtype=np.int64))) == {
+    assert sites_by_job(problem, packed_with(problem, fleet, np.zeros(1), np.array([1]))) == {1: [(0, 8)]}
+    assert sites_by_job(problem, packed_with(problem, fleet, np.zeros(1), np.zeros(0, dtype=np.int64))) == {
         0: [(0, 8)]
     }
 
 
-def test_of_one_job_only_one_use_is_laid() -> None:
+def test_of_one_job_only_one_use_is_sites_by_job() -> None:
     problem = places([8], [alone(0, 4, 8.0), alone(0, 2, 2.0), alone(1, 4, 1.0)])
     fleet = Fleet.of(problem)
     nobody = np.zeros(0, dtype=np.int64)
-    assert laid(problem, packed_with(problem, fleet, np.zeros(2), nobody)) == {0: [(0, 4)], 1: [(0, 4)]}
+    assert sites_by_job(problem, packed_with(problem, fleet, np.zeros(2), nobody)) == {
+        0: [(0, 4)],
+        1: [(0, 4)],
+    }
 
 
 def test_those_below_their_price_wait_until_the_others_have_their_places() -> None:
@@ -95,13 +84,13 @@ def test_those_below_their_price_wait_until_the_others_have_their_places() -> No
     problem = places([4, 3], [alone(0, 3, 2.0), alone(1, 2), alone(2, 2)])
     fleet = Fleet.of(problem)
     prices = np.where(fleet.ways.gpus == 3, 9.0, 0.0)
-    assert laid(problem, packed(problem, fleet, prices)) == {1: [(1, 2)], 2: [(0, 2)]}
+    assert sites_by_job(problem, packed(problem, fleet, prices)) == {1: [(1, 2)], 2: [(0, 2)]}
 
 
 def test_a_job_that_pays_less_than_its_price_is_still_laid_where_there_is_room() -> None:
     problem = places([8], [alone(0, 8, 2.0)])
     fleet = Fleet.of(problem)
-    assert laid(problem, packed(problem, fleet, np.array([5.0]))) == {0: [(0, 8)]}
+    assert sites_by_job(problem, packed(problem, fleet, np.array([5.0]))) == {0: [(0, 8)]}
 
 
 @given(problems(), st.lists(st.floats(0.0, 20.0), min_size=40, max_size=40))
@@ -110,7 +99,7 @@ def test_a_packed_plan_holds_and_leaves_no_job_that_would_still_fit_on_one_serve
 ) -> None:
     fleet = Fleet.of(problem)
     picks = packed(problem, fleet, np.array(prices)[: len(fleet.ways)])
-    places_of = laid(problem, picks)
+    places_of = sites_by_job(problem, picks)
     left = problem.free.copy()
     for sites in places_of.values():
         for server, gpus in sites:
