@@ -23,6 +23,7 @@ DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np
 
 # To compare and bound columns with; a plain 0 would be converted each time.
 ZERO: Floats = np.zeros(())
+_SHORT_SPAN = 1024  # numbers that are sooner flagged one by one than searched
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 NO_ROWS.setflags(write=False)
 
@@ -206,7 +207,13 @@ def among(keys: Ints, some: Ints) -> Bools:
     """True where one of many keys is among some others."""
     if len(some) <= 1:
         return keys == some[0] if len(some) else np.zeros(len(keys), dtype=bool)
+    least, most = some.min().item() - 1, some.max().item() + 1
+    if most - least < len(keys) + _SHORT_SPAN:
+        flags = np.zeros(most - least + 1, dtype=bool)  # those at both ends stand for all keys beyond
+        flags[some - least] = True
+        there: Bools = flags.take(keys - least, mode="clip")
+        return there
     wanted = some.copy()
     wanted.sort()
-    there: Bools = wanted.take(wanted.searchsorted(keys), mode="clip") == keys
-    return there
+    found: Bools = wanted.take(wanted.searchsorted(keys), mode="clip") == keys
+    return found

@@ -20,10 +20,13 @@ def left_over(snapshot: Snapshot, leases: Leases, job_of_lease: Ints) -> int:
     jobs, nodes, holders = snapshot.jobs, snapshot.nodes, job_of_lease[job_of_lease >= 0]
     waits = jobs.waiting & jobs.unblocked
     waits[holders] = False
-    rows = waits.nonzero()[0]
+    keys = jobs.key[waits]
+    # A sum for each wish, in which each job counts by a number of its own: another wish of one is another sum.
+    own = np.where(waits, 2 * jobs.key + 1, 0)
+    wishes = [own @ wish for wish in (jobs.gpus, jobs.restarts, jobs.cpus, jobs.memory_mb)]
     parts = (
-        np.array([rows.size, len(leases.key)]),
-        *(column[rows] for column in (jobs.key, jobs.gpus, jobs.restarts, jobs.cpus, jobs.memory_mb)),
+        np.array([keys.size, len(leases.key), *wishes]),
+        keys,
         leases.key,
         jobs.revocable[holders],
         nodes.capacity,

@@ -233,7 +233,7 @@ class Round:
         promised = walk.contest.clear_debts()
         walk.strict(self.walk_order)
         filled = walk.fill(self._left_over(walk))
-        return Walked.of(walk, self.order, filled, promised)
+        return Walked.of(walk, filled, promised)
 
     def _left_over(self, walk: Walk) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
@@ -292,7 +292,7 @@ class Round:
         yield rows[self.nowhere], NOWHERE
         yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
         if walked is not None:
-            yield from walked.why(rows)
+            yield from walked.why(self.candidates, self.order)
             first = np.array([job for job in walked.granted if job not in walked.filled], dtype=np.int64)
             yield rows[first[self.early[first]]], EARLY
         yield contested[expected], STILL_OWED

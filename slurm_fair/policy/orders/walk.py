@@ -61,9 +61,10 @@ def may_place(view: View, pools: Pools, spread: bool) -> bool:
         theirs = view.expired[places.row].nonzero()[0]
         offered = offered + np.bincount(places.node[theirs], places.gpus[theirs], len(offered))
     offered, gpus = offered[pools.usable], jobs.gpus[waits]
-    if not offered.size or offered.sum() < gpus.min():
+    least = gpus.min()
+    if not offered.size or offered.sum() < least:
         return False
-    if spread:
+    if spread or offered.max() >= least:  # no gang needs more on one node than it has GPUs
         return True
     per_node, nodes = jobs.gpus_per_node[waits], np.maximum(jobs.nodes[waits], 1)
     share = np.where(per_node > 0, per_node, -(-gpus // nodes)).min()
@@ -236,11 +237,14 @@ class Walk:
         """Lay the gang of a job in one of its ways; None = it fits nowhere."""
         return self.contest.place(ways, evict)
 
+    @property
+    def shut(self) -> Ints:
+        """Lanes in which nobody is placed any more."""
+        return np.array(list(self._shut), dtype=np.int64)
+
     def skipped(self, jobs: Ints) -> Bools:
         """True for jobs in a lane that is shut."""
-        if self._lane is None:
-            return np.zeros(len(jobs), dtype=bool)
-        return among(self._lane[jobs], np.array(list(self._shut), dtype=np.int64))
+        return np.zeros(len(jobs), dtype=bool) if self._lane is None else among(self._lane[jobs], self.shut)
 
     def fill(self, order: Ints) -> list[int]:
         """Work conservation: whoever fits what nobody has, in order; returns the jobs granted."""

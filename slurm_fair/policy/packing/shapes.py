@@ -140,10 +140,11 @@ class _Table(Shapes):
         jobs, runs = snapshot.jobs, _runs_on(pools, snapshot)
         named = _nodes_named(snapshot, rows)
         gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
-        nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
+        asked = jobs.nodes[rows]
+        nodes = np.maximum(np.maximum(asked, named), 1)
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
         biggest = np.append(pools.biggest, 0)[pool]
-        count, share = nodes, -(-gpus // nodes)
+        count, share = nodes, gpus if nodes.max(initial=1) == 1 else -(-gpus // nodes)
         if np.count_nonzero(per_node):
             share = np.where(per_node > 0, per_node, share)
             count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
@@ -153,18 +154,19 @@ class _Table(Shapes):
             there &= runs[rows[None, :], pools.type_of[pool]]
         # A node without a GPU of the gang would be no part of its place.
         possible = there & ~too_big & (count >= named) & (gpus >= count)
-        whole = too_big
+        whole, least, each = too_big, np.broadcast_to(count, pool.shape), np.broadcast_to(share, pool.shape)
         if np.count_nonzero(too_big):
             whole = too_big & (per_node == 0) & (biggest > 0)
             possible |= there & whole
-        least = np.where(whole, -(-gpus // np.maximum(biggest, 1)), count)
+            least = np.where(whole, -(-gpus // np.maximum(biggest, 1)), count)
+            each = np.where(whole, biggest, share)
         if np.count_nonzero(most):
             possible &= (most == 0) | (least <= most)
-        tables = _fewest_nodes_first(
-            np.where(possible, pool, NOWHERE), least, np.where(whole, biggest, share), whole
-        )
+        tables = _fewest_nodes_first(np.where(possible, pool, NOWHERE), least, each, whole)
         freely = per_node == 0
-        loose = spread & freely & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
+        loose = (
+            freely & (gpus > 1) & (asked <= 1) & (most != 1) if spread else np.zeros(len(rows), dtype=bool)
+        )
         wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
         return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, freely, loose, wanted, barred)
 

@@ -32,7 +32,7 @@ class LearnedSpeeds:
             return seen
         self._sort_new_ones()
         job_class, running = self._class[shown], np.flatnonzero(seen.jobs.running)
-        _, _, since = self._population.jobs.progress(shown[running])
+        _, since = self._population.jobs.progress(shown[running])
         kind, seconds = types_of(seen, running), seen.time - since
         long = (kind >= 0) & (seconds >= PACE_SECONDS_LEAST)
         self._known[job_class[running[long]], kind[long]] = True

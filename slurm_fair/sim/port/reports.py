@@ -16,6 +16,7 @@ from slurm_fair.sim.world.work import Progress
 
 # The same from a job's submission on.
 _DECLARED = ("deadline", "scaling", "model", "mode")
+_HIDDEN = ("work", "first_regime", "last_regime", "tenant")
 # The same as long as a job does not change its batch size, but for the epochs that are done.
 _OF_REGIMES = ("epoch", "epochs", "steps_per_second", "batch_size")
 
@@ -28,30 +29,29 @@ class Reports:
     """The claims about the jobs of a population, look by look."""
 
     def __init__(self, population: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
-        self._population, self._count, self._plain = population, -1, Plain({})
-        self._claims = claims
+        self._population, self._claims = population, claims
+        self._count, self._declared, self._hidden = -1, Plain({}), Plain({})
 
     def at(self, rows: Ints, running: Bools, now: float) -> Told:
         """The claims of these jobs, of which some run."""
-        population, jobs = self._population, self._population.jobs
+        population = self._population
         claims: dict[str, NDArray[Any]] = {}
-        self._never_changing().put(rows, claims)
-        declared, work = jobs.declared.take(rows), jobs.work.take(rows)
+        truth: dict[str, NDArray[Any]] = {}
+        self._never_changing()
+        self._declared.put(rows, claims)
+        self._hidden.put(rows, truth)
+        work, first = truth["work"], truth["first_regime"]
         done = self._done(rows, running, work, now)
-        first, last = jobs.first_regime.take(rows), jobs.last_regime.take(rows)
-        progress = Progress(population.regimes, first, last, done, work, declared)
+        declared = claims["declared_seconds"]
+        progress = Progress(population.regimes, first, truth["last_regime"], done, work, declared)
         for name in _OF_REGIMES:
             if name not in claims:
                 claims[name] = getattr(progress, name)
-        claims |= {
-            "declared_seconds": declared,
-            "left_seconds": progress.left_seconds,
-            "done_seconds": done,
-        }
+        claims |= {"left_seconds": progress.left_seconds, "done_seconds": done}
         told = Told.unchecked({**claims, "models": population.models})
         if self._claims.silent:
             return self._silent(told, first)
-        factor = self._claims.left_factor(population.tenants, jobs.tenant.take(rows))
+        factor = self._claims.left_factor(population.tenants, truth["tenant"])
         return told if factor is None else _lied(told, np.where(running | (done > 0), factor, 1.0))
 
     def _silent(self, told: Told, first: Ints) -> Told:
@@ -61,16 +61,18 @@ class Reports:
             **dict.fromkeys(_REPORTED, unknown), batch_size=self._population.regimes.batch_size.take(first)
         )
 
-    def _never_changing(self) -> Plain:
+    def _never_changing(self) -> None:
+        """Take in the jobs that came since the last look."""
         population, jobs = self._population, self._population.jobs
-        if self._count != jobs.count:
-            columns = {name: getattr(jobs, name) for name in _DECLARED}
-            columns |= {"rate": population.rates, "spread_rate": population.spread_rates}
-            columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
-            columns |= self._of_one_regime()
-            self._plain = Plain({name: column[: jobs.count] for name, column in columns.items()})
-            self._count = jobs.count
-        return self._plain
+        if self._count == jobs.count:
+            return
+        self._count = jobs.count
+        columns = {name: getattr(jobs, name) for name in _DECLARED}
+        columns |= {"rate": population.rates, "spread_rate": population.spread_rates}
+        columns |= {"declared_seconds": jobs.declared, **self._of_one_regime()}
+        columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
+        self._declared = Plain({name: column[: jobs.count] for name, column in columns.items()})
+        self._hidden = Plain({name: getattr(jobs, name)[: jobs.count] for name in _HIDDEN})
 
     def _of_one_regime(self) -> dict[str, NDArray[Any]]:
         """The claims that come of regimes, where no job ever changes to another; the epoch where nobody counts."""
@@ -90,9 +92,11 @@ class Reports:
 
     def _done(self, rows: Ints, running: Bools, work: Floats, now: float) -> Floats:
         """Seconds of work done: a run makes progress at its rate from the instant at which its restart is over."""
-        before, rate, since = self._population.jobs.progress(rows)
-        more = np.where(running, np.maximum(now - since, 0.0) * rate, 0.0)
-        return np.minimum(before + more, work)
+        done, runs = self._population.jobs.done[rows], running.nonzero()[0]
+        if runs.size:
+            rate, since = self._population.jobs.progress(rows[runs])
+            done[runs] += np.maximum(now - since, 0.0) * rate
+        return np.minimum(done, work)
 
 
 def _lied(told: Told, factor: Floats) -> Told:

@@ -38,7 +38,6 @@ class Sight:
     ) -> None:
         self._life, self._roster, self._population, self._jobs = life, roster, life.population, life.jobs
         self._term, self._looked, self._unfreed = term, -np.inf, unfreed
-        self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._population.tenants, self._population.weights)
         self._reports = Reports(self._population, claims)
         self._learned = LearnedSpeeds(self._population, speeds) if speeds != "known" else None
@@ -52,7 +51,7 @@ class Sight:
         states = self._seen(shown, asked, now)
         told = self._reports.at(shown, states.running, now)
         held = self._held(shown)
-        reasons, resized = self._reasons(len(shown)), self._since_last(life.resized)
+        reasons, resized = self._reasons(shown), self._since_last(life.resized)
         weighed = population.gpu_weights is not None
         by_weight = self._since_last(life.resized_by_weight) if weighed else ()
         self._looked = now
@@ -92,22 +91,19 @@ class Sight:
         return floor.nodes.with_columns(gpus_others=others)
 
     def _held(self, shown: Ints) -> Placement:
-        """The GPUs that each shown job holds. Noting where all are costs less than looking each up."""
-        if len(self._row_of) < self._jobs.count:
-            self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
-        self._row_of[shown] = np.arange(len(shown))
+        """The GPUs that each shown job holds."""
         floor = self._life.floor
         job, node, gpus = floor.holders()
-        return Placement.counted(self._row_of.take(job), node, gpus, floor.taken())
+        return Placement.counted(shown.searchsorted(job), node, gpus, floor.taken())
 
-    def _reasons(self, count: int) -> tuple[str, ...]:
-        """Slurm's word for the end of each job that is over."""
+    def _reasons(self, shown: Ints) -> tuple[str, ...]:
+        """Slurm's word for the end of each shown job that is over."""
         over = self._life.over
         if not over:
-            return ("",) * count
-        reasons = [""] * count
-        for job, how in over.items():
-            reasons[self._row_of.item(job)] = how
+            return ("",) * len(shown)
+        reasons = [""] * len(shown)
+        for row, how in zip(shown.searchsorted(list(over)).tolist(), over.values(), strict=True):
+            reasons[row] = how
         return tuple(reasons)
 
     def _since_last(self, changes: Sequence[tuple[float, _Size]]) -> tuple[tuple[float, _Size], ...]:
@@ -121,7 +117,8 @@ class Sight:
         # Only those answers are told of that somebody waits for.
         if self._life.answered and any_of(seen.acknowledged != Answer.NONE):
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
-            seen.acknowledged[~np.isin(shown, answers)] = Answer.NONE
+            heard = np.where(np.isin(shown, answers), seen.acknowledged, Answer.NONE.code)
+            seen = seen.with_columns(acknowledged=heard)
         if self._life.odd.dated:
             return seen.with_columns(requeueable=seen.requeueable & ~self._out_of_time(shown, now))
         return seen

@@ -126,7 +126,7 @@ class UserActions:
         """A begin time of its user's own in place of whatever kept the waiting job."""
         now, row = self._now(), self._row(key)
         if self._jobs.state[row] == JobState.WAITING:
-            self._jobs.gated[row] = False
+            self._jobs.cells.gated[row] = False
             self._life.odd.begins[row] = instant
             self._life.agenda.expect(instant, Due.BEGINS, row)
             self._life.reconsider(row, now)

@@ -14,23 +14,24 @@ from slurm_fair.model.columns import DTYPES, Bools, Codes, Floats, Ints
 
 # What a look shows of a job.
 _CHANGING = (
-    "key", "record", "restarts", "tenant", "user", "gpus",
-    "submit", "gate_until", "gate_set", "start", "end",
+    "record", "restarts", "gpus", "submit", "gate_until", "gate_set", "start", "end",
     "gated", "pinned", "state", "blocked", "acknowledged",
 )  # fmt: skip
 # The same from its submission on, and for all jobs of a trace that says nothing of it.
 _PLAIN = (
-    "partition", "usual_gpus", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb",
-    "array_limit", "time_limit_seconds", "weight", "checkpoints", "requeueable", "restartable",
+    "key", "tenant", "user", "partition", "usual_gpus", "nodes", "most_nodes", "gpus_per_node", "gpu_type",
+    "cpus", "memory_mb", "array_limit", "time_limit_seconds", "weight",
+    "checkpoints", "requeueable", "restartable",
 )  # fmt: skip
 _BY_PLACE = "gpu_weight"  # changes with each start where GPUs are weighed, else never
 _MOST_LENGTHS = 512
 
 
 class Plain:
-    """Columns in which jobs seldom differ.
+    """Columns that stay as they are for each job.
 
-    A column whose entries are all alike is cut once for each number of jobs, and kept.
+    Those of the jobs of the last look are kept. A column whose entries are all alike is cut once for each number
+    of jobs, and kept.
     """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -39,6 +40,8 @@ class Plain:
         self._alike = [(name, column) for name, column in alike.items() if column is not None]
         self._differ = [(name, column) for name, column in columns.items() if alike[name] is None]
         self._made: dict[int, dict[str, NDArray[Any]]] = {}  # by number of jobs
+        self._rows: Ints | None = None  # of the last look
+        self._shown: dict[str, NDArray[Any]] = {}
 
     def put(self, rows: Ints, shown: dict[str, NDArray[Any]]) -> None:
         """The columns at these rows, beside others."""
@@ -48,9 +51,9 @@ class Plain:
             if len(self._made) >= _MOST_LENGTHS:
                 self._made.clear()
             made = self._made[count] = {name: column[:count] for name, column in self._alike}
-        shown.update(made)
-        for name, column in self._differ:
-            shown[name] = column.take(rows, axis=0)
+        if rows is not self._rows:
+            self._rows, self._shown = rows, {name: column[rows] for name, column in self._differ}
+        shown |= made | self._shown
 
 
 def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
@@ -64,13 +67,53 @@ def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
     return alike
 
 
-class Cells:
-    """Memoryviews of the same columns, to read and write one number at a time.
+class Changing:
+    """Columns that change for some jobs from look to look. What did not change stays from the last look."""
 
-    They give plain Python numbers, in half the time that indexing numpy takes.
+    def __init__(self, columns: Mapping[str, NDArray[Any]], noted: set[int]) -> None:
+        """`noted` are the jobs that changed since the last look."""
+        self._columns, self._noted = columns, noted
+        self._rows: Ints | None = None  # of the last look
+        self._shown: dict[str, NDArray[Any]] = {}
+
+    def at(self, rows: Ints) -> dict[str, NDArray[Any]]:
+        """The columns at these rows, which ascend. They stay as they are, whatever happens later."""
+        if rows is not self._rows:
+            self._rows, self._shown = rows, {name: column[rows] for name, column in self._columns.items()}
+        elif self._noted:
+            noted = np.array(list(self._noted))
+            place = rows.searchsorted(noted)
+            here = rows.take(place, mode="clip") == noted
+            place, noted = place[here], noted[here]
+            self._shown = {name: column.copy() for name, column in self._shown.items()}
+            for name, column in self._columns.items():
+                self._shown[name][place] = column[noted]
+        self._noted.clear()
+        return dict(self._shown)
+
+
+class NotingCells:
+    """Cells of one column that note each job that is written to."""
+
+    def __init__(self, cells: memoryview, noted: set[int]) -> None:
+        self._cells, self._noted = cells, noted
+
+    def __getitem__(self, job: Any) -> Any:
+        return self._cells[job]
+
+    def __setitem__(self, job: Any, value: Any) -> None:
+        self._cells[job] = value
+        self._noted.add(job)
+
+
+class Cells:
+    """The same columns, to read and write one number at a time: plain Python numbers, faster than numpy's.
+
+    What a look shows of a job is written here from its submission on: so the look knows who changed.
     """
 
     key: MutableSequence[int]
+    record: MutableSequence[int]
     restarts: MutableSequence[int]
     tenant: MutableSequence[int]
     user: MutableSequence[int]
@@ -166,7 +209,7 @@ class JobColumns:
         self.count, self.cells = 0, Cells()
         self._names = (*_CHANGING, _BY_PLACE) if weighed else _CHANGING
         self._steady = _PLAIN if weighed else (*_PLAIN, _BY_PLACE)
-        self._changing: list[tuple[str, NDArray[Any]]] = []
+        self._noted: set[int] = set()
         self._plain: Plain | None = None  # of the jobs that there are
         for name, kind in get_annotations(JobColumns).items():
             setattr(self, name, np.zeros(0, dtype=DTYPES[str(kind)]))
@@ -178,8 +221,10 @@ class JobColumns:
             wider = np.zeros(capacity, dtype=column.dtype)
             wider[: len(column)] = column
             setattr(self, name, wider)
-            setattr(self.cells, name, wider.data)
-        self._changing = [(name, getattr(self, name)) for name in self._names]
+            setattr(
+                self.cells, name, NotingCells(wider.data, self._noted) if name in self._names else wider.data
+            )
+        self._changing = Changing({name: getattr(self, name) for name in self._names}, self._noted)
 
     def add(self, count: int) -> slice:
         """Room for so many more jobs; returns their rows."""
@@ -187,6 +232,7 @@ class JobColumns:
         if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
         self.count, self._plain = rows.stop, None
+        self._noted.update(range(rows.start, rows.stop))
         self.gpu_weight[rows] = 1.0
         return rows
 
@@ -194,10 +240,10 @@ class JobColumns:
         """The table that a look shows of these jobs: as they are now, whatever happens later."""
         if self._plain is None:
             self._plain = Plain({name: getattr(self, name)[: self.count] for name in self._steady})
-        columns = {name: column[rows] for name, column in self._changing}
+        columns = self._changing.at(rows)
         self._plain.put(rows, columns)
         return JobTable.unchecked(columns)
 
-    def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
-        """Work that these jobs had done when their last run ended, their speed now, and since when."""
-        return self.done[rows], self.rate[rows], self.progress_from[rows]
+    def progress(self, rows: Ints) -> tuple[Floats, Floats]:
+        """The speed of these jobs now, and since when they have it."""
+        return self.rate[rows], self.progress_from[rows]

@@ -67,7 +67,7 @@ class Roster:
         mine = self._tasks.get(int(self._jobs.record[job])) if self._tasks else None
         if mine:
             mine.remove(job)
-            self._jobs.record[job] = self.number()
+            self._jobs.cells.record[job] = self.number()
 
     def tasks_of(self, record: int) -> tuple[int, ...]:
         """Rows of the tasks that share a record."""

@@ -8,10 +8,22 @@ from typing import get_origin, get_type_hints
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_fair import model
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Columns, Floats, Ints, all_of, any_of, check_lengths, find, take_or
+from slurm_fair.model.columns import (
+    Columns,
+    Floats,
+    Ints,
+    all_of,
+    among,
+    any_of,
+    check_lengths,
+    find,
+    take_or,
+)
 from slurm_fair.model.once import once
 from slurm_fair.trace import Machines, Trace
 
@@ -181,3 +193,14 @@ def test_what_is_gathered_is_of_the_kind_of_its_column(dtype: type) -> None:
     for size in (0, 1):
         column: Ints = np.ones(size, dtype=dtype)
         assert take_or(column, np.array([-1]), 0).dtype == dtype
+
+
+NUMBERS = st.integers(-3, 30) | st.integers(-(2**60), 2**60)
+
+
+@given(st.lists(NUMBERS, max_size=40), st.lists(NUMBERS, max_size=5))
+def test_keys_are_among_others_that_lie_close_together_or_far_apart(
+    keys: list[int], others: list[int]
+) -> None:
+    there = among(np.array(keys, dtype=np.int64), np.array(others, dtype=np.int64))
+    assert there.tolist() == [key in others for key in keys]

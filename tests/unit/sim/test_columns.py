@@ -63,4 +63,32 @@ def test_progress_is_what_was_done_the_rate_and_since_when() -> None:
     jobs = JobColumns()
     jobs.add(2)
     jobs.done[:2], jobs.rate[:2], jobs.progress_from[:2] = [1, 2], [3, 4], [5, 6]
-    assert [column.tolist() for column in jobs.progress(np.array([1]))] == [[2], [4], [6]]
+    assert [column.tolist() for column in jobs.progress(np.array([1]))] == [[4], [6]]
+
+
+def test_jobs_that_changed_since_the_last_look_are_read_anew() -> None:
+    """Two looks at the same jobs: what was written one by one is seen, and the first table stays."""
+    jobs = JobColumns()
+    jobs.add(4)
+    rows = np.array([0, 2, 3])
+    first = jobs.seen(rows)
+    jobs.cells.restarts[2] += 1
+    jobs.cells.restarts[1] = 9  # no look shows it
+    jobs.cells.gate_until[3] = 7.0
+    second, third = jobs.seen(rows), jobs.seen(rows)
+    assert first.restarts.tolist() == [0, 0, 0]
+    assert second.restarts.tolist() == [0, 1, 0]
+    assert second.gate_until.tolist() == [0.0, 0.0, 7.0]
+    assert third.restarts is second.restarts
+
+
+def test_a_change_before_the_columns_grow_is_seen_after_it() -> None:
+    jobs = JobColumns(1)
+    jobs.add(1)
+    rows = np.array([0])
+    jobs.seen(rows)
+    jobs.cells.gpus[0] = 4
+    jobs.add(3)
+    jobs.cells.restarts[0] = 2
+    seen = jobs.seen(rows)
+    assert (seen.gpus.tolist(), seen.restarts.tolist()) == ([4], [2])

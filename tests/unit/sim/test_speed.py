@@ -35,12 +35,11 @@ def two_kinds() -> Machines:
 )
 def test_a_job_is_as_fast_as_its_slowest_gpu_and_slower_apart(nodes: tuple[str, ...], seconds: float) -> None:
     scene = Scene(machines=two_kinds())
-    key = scene.submit(gpus=8, seconds=100)
+    key = scene.submit(gpus=8, seconds=100, gpus_per_node=4 if len(nodes) > 1 else 0)
     scene.cluster.population.spread_rates[0] = 1 / 1.25
     if len(nodes) > 1:
         blockers = [scene.runs(gpus=4, seconds=1e6, node=node) for node in nodes]
         assert blockers
-        scene.cluster.jobs.gpus_per_node[0] = 4
     assert scene.act(Verb.OPEN, key, *nodes).result is Result.DONE
     assert scene.at(1000).ended(key) == pytest.approx(seconds)
 
