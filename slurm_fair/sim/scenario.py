@@ -15,6 +15,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.sim.claims import RunTimeClaims
+from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS, PlainJobs
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 Speeds = Literal["known", "learned", "profiled"]
@@ -118,6 +119,7 @@ class Scenario:
     # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
     undeclared: Literal["actual", "unknown"] = "actual"
     claims: RunTimeClaims = field(default_factory=RunTimeClaims)
+    plain_jobs: PlainJobs = NO_PLAIN_JOBS  # they cannot save
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
     takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule

@@ -16,20 +16,26 @@ from slurm_fair.policy.registry import load
 
 ALL_SAVE = (
     "note: every job is simulated as one that saves and is requeued; jobs that cannot would keep their GPUs until "
-    "they end, and would start only within their account's own share"
+    "they end, and would start only within their account's own share (--plain 0.2: a fifth of the jobs)"
 )
 
 
-def site_notes(live: LiveSite | None, setups: Sequence[PolicySetup], *, lease: bool = True) -> list[str]:
+def site_notes(
+    live: LiveSite | None, setups: Sequence[PolicySetup], *, lease: bool = True, all_save: bool = True
+) -> list[str]:
     """Notes on how the simulation differs from the site, with the options that make it the same.
 
-    `lease` is False where lengths of leases are compared: the length is no difference then.
+    `lease` is False where lengths of leases are compared: the length is no difference then. `all_save` is False
+    where some jobs are simulated as ones that cannot save.
     """
     options = _of_the_site(live.site.config, setups, lease) if live is not None else []
+    about_saving = [ALL_SAVE] if all_save else []
     if not options:
-        return [ALL_SAVE]
-    otherwise = f"note: the site is set otherwise; to simulate it as it is add {' '.join(options)}"
-    return [otherwise, ALL_SAVE]
+        return about_saving
+    return [
+        f"note: the site is set otherwise; to simulate it as it is add {' '.join(options)}",
+        *about_saving,
+    ]
 
 
 def _of_the_site(config: Config, setups: Sequence[PolicySetup], lease: bool) -> list[str]:

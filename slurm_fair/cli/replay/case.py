@@ -198,6 +198,7 @@ def case_of_reading(
         _weights(named, trace, live),
         undeclared=wish.undeclared,
         claims=wish.claims,
+        plain_jobs=wish.plain_jobs(trace),
         gpu_weights=_gpu_weights(wish, machines, live),
     )
     nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"

@@ -89,7 +89,7 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
         ]
         rows = [_row(past.source, case, setups[0], really), *simulated]
         below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes()]
-        below += [*site_notes(past.live, setups), *notes_of(case, dones)]
+        below += [*site_notes(past.live, setups, all_save=not case.plain), *notes_of(case, dones)]
         lead = [lead_of(case)[0], past.known.words]
         files.write(case, [really, *dones], rows, [*lead, *below])
         if RECORDED in files.events:

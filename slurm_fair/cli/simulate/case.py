@@ -16,6 +16,7 @@ from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
 from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.sim.claims import RunTimeClaims
+from slurm_fair.sim.plain_jobs import PlainJobs
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario, Speeds
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
@@ -67,12 +68,22 @@ class CaseOptions:
     speeds: Speeds = "known"
     progress: Literal["reported", "silent"] = "reported"
     declared_error: float = 1.0
-    seed: int = 0  # of the errors of declarations
+    plain: Mapping[str, float] | None = None  # parts of jobs that cannot save; "" = of each tenant
+    seed: int = 0  # of the errors of declarations and of the jobs that cannot save
 
     @property
     def claims(self) -> RunTimeClaims:
         """The claims of users and jobs."""
         return RunTimeClaims(self.progress, self.declared_error, self.seed)
+
+    def plain_jobs(self, trace: Trace) -> PlainJobs:
+        """The jobs of a trace that cannot save."""
+        parts = dict(self.plain or {})
+        usual = parts.pop("", 0.0)
+        if foreign := [name for name in parts if name not in trace.tenants]:
+            there = nearest_of(foreign[0], trace.tenants, "the trace has")
+            raise InputError(f"--plain: the trace has no tenant {shown(foreign[0])}; {there}")
+        return PlainJobs(usual, parts, self.seed)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -130,6 +141,15 @@ class Case:
         }
 
     @property
+    def plain(self) -> int:
+        """Jobs that cannot save."""
+        return int(self._plain.sum())
+
+    @property
+    def _plain(self) -> Bools:
+        return self.scenario.plain_jobs.drawn(self.scenario.trace)
+
+    @property
     def undeclared(self) -> int:
         """Jobs whose users declared no run time."""
         return int(np.isnan(self.scenario.trace.declared_s).sum())
@@ -160,11 +180,12 @@ class Case:
             "jobs_with_regimes": len(scenario.regimes),
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
-            "jobs_elastic": int((scenario.trace.choice_set >= 0).sum()),
+            "jobs_elastic": int(((scenario.trace.choice_set >= 0) & ~self._plain).sum()),
             "elastic_exponent": scenario.elastic_exponent,
             **({"speeds": scenario.speeds} if scenario.speeds != "known" else {}),
             "progress": scenario.claims.progress,
             "declared_error": scenario.claims.declared_error,
+            **({"jobs_plain": self.plain} if self.plain else {}),
             "seed": seed,
             "repeat": repeat,
         }
@@ -189,6 +210,7 @@ def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Readi
         until_s=math.inf if given.until is None else given.until,
         undeclared=given.undeclared,
         claims=given.claims,
+        plain_jobs=given.plain_jobs(trace),
         report_share=given.report_share,
         gpu_weights=gpu_weights_for(given.gpu_weights, machines),
         elastic_exponent=given.elastic_exponent,

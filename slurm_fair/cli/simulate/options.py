@@ -49,6 +49,24 @@ def _half_life(text: str) -> float:
     return seconds_above_zero(text) if seconds else seconds
 
 
+def _parts(text: str) -> dict[str, float]:
+    """Parts of the jobs of each tenant (under "") and of some, as `0.2,vision=1`."""
+    found: dict[str, float] = {}
+    for piece in text.split(","):
+        tenant, equals, number = (word.strip() for word in piece.rpartition("="))
+        if tenant in found or (equals and not tenant):
+            raise click.BadParameter(
+                f"{piece!r} is there twice or names no tenant: write such as 0.2,vision=1"
+            )
+        try:
+            found[tenant] = float(number)
+        except ValueError:
+            found[tenant] = math.nan
+        if not 0.0 <= found[tenant] <= 1.0:
+            raise click.BadParameter(f"{piece!r} is no part from 0 to 1: write such as 0.2,vision=1")
+    return found
+
+
 def _error_factor(text: str) -> float:
     """A factor of 1 or more, by which something may be off both ways."""
     try:
@@ -235,6 +253,13 @@ JOBS = (
         metavar="FACTOR",
         help="Declared run times are off by factors drawn from a lognormal distribution: its logarithm has the "
         "standard deviation ln FACTOR.",
+    ),
+    click.option(
+        "--plain",
+        type=Written("PART[,TENANT=PART...]", _parts),
+        metavar="PART[,TENANT=PART...]",
+        help="Part of each tenant's jobs (0 to 1), or of the jobs of one tenant, that cannot save. They are drawn "
+        "by --seed. Such a job starts only within its tenant's own share, and runs to its end.",
     ),
 )
 MOST_REPEATS = 10_000  # a spread is known long before, and all results are kept until the last one

@@ -118,6 +118,11 @@ def notes_on_case(case: Case, policies: Sequence[str]) -> list[str]:
             f"shares, rho and envy are by the weight of the GPUs: {weighed}; GPU time held and use are not"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
+    if case.plain:
+        notes.append(
+            f"{many(case.plain, 'job')} cannot save (--plain): each starts within its tenant's own share, and "
+            "runs to its end"
+        )
     if case.scenario.claims.silent:
         notes.append("no job reported its progress (--progress silent)")
     return _as_notes(notes + _declared_notes(case) + _undeclared_notes(case, policies))

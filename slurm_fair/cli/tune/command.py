@@ -159,7 +159,7 @@ def tune_lease(
             for setup in setups_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
         if ground.is_past:
-            more = site_notes(ground.live, setups, lease=False)
+            more = site_notes(ground.live, setups, lease=False, all_save=not ground.case.plain)
             ground = replace(ground, notes=[*ground.notes, *more])
         runs = _simulated(ground.case, setups, run)
         rows = [merged_row(some, partial(row_of, setup)) for setup, some in zip(setups, runs, strict=True)]

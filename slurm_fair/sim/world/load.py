@@ -100,6 +100,8 @@ def population(scenario: Scenario, epoch: float) -> Population:
     asked = asked_weights(scenario, types)
     jobs.gpu_weight[:] = asked[jobs.gpu_type]
     jobs.declared[:] = scenario.declared_seconds_of_jobs
+    plain = scenario.plain_jobs.drawn(trace)
+    jobs.checkpoints[:] = ~plain
     jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     jobs.mode[:] = _modes(trace, scenario)
@@ -110,10 +112,13 @@ def population(scenario: Scenario, epoch: float) -> Population:
     spread, never = spread_rates(trace, types, scenario.throughputs)
     here_too = np.isin(types, machines.gpu_types) & (rates > 0)
     _lay_out(jobs, scenario, never & here_too & _asked(jobs, len(types)))
+    may_change = trace.with_columns(
+        choice_set=np.where(plain, -1, trace.choice_set)
+    )  # sizes change at a requeue
     return Population(
         jobs, regimes, rates, spread, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
         speeds_of(machines, types), scenario.weights, of_types(scenario.gpu_weights, types), asked,
-        elastic_jobs(trace, machines, types, rates, scenario.throughputs, scenario.elastic_exponent),
+        elastic_jobs(may_change, machines, types, rates, scenario.throughputs, scenario.elastic_exponent),
     )  # fmt: skip
 
 
@@ -220,7 +225,7 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.gated[:], jobs.gate_until[:], jobs.gate_set[:] = True, np.inf, jobs.submit
     jobs.time_limit_seconds[:] = np.inf
     jobs.weight[:] = trace.weight
-    jobs.checkpoints[:], jobs.requeueable[:] = True, True
+    jobs.requeueable[:] = True
     jobs.work[:] = trace.duration_s
     jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
 
