@@ -29,7 +29,7 @@ class Walked(NamedTuple):
     granted: list[int]
     filled: list[int]  # those of them that got what was left over
     misfits: list[int]
-    out: Ints  # tenants that got no more gangs placed after a misfit
+    shut: Ints  # tenants that got no more gangs placed after a misfit
     promised: list[int]  # contested ones whose GPUs were promised to others before
     evicted: list[int]  # contested ones that lose their leases
 
@@ -43,7 +43,7 @@ class Walked(NamedTuple):
     def why(self, candidates: Candidates, order: Ints) -> Iterator[Saying]:
         """Reasons why jobs that wait get their gangs, or do not; `order` is that of the picks."""
         rows, waits = candidates.rows, order[candidates.contested[order] < 0]
-        yield rows[waits[among(candidates.tenant[waits], self.out)]], TENANT_SKIPPED
+        yield rows[waits[among(candidates.tenant[waits], self.shut)]], TENANT_SKIPPED
         for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
             if some:
                 yield rows[some], text

@@ -14,6 +14,7 @@ _KEPT_BITS = 28  # of the 52 behind the point of a float64: it tells numbers apa
 _DROPPED_BITS = 52 - _KEPT_BITS
 _SHORT = 1024  # numbers that any sort puts in order soon enough
 _HALF = np.int64(1 << (_DROPPED_BITS - 1))
+_BUT_SIGN = np.iinfo(np.int64).max
 _MASK = np.int64(-1 << _DROPPED_BITS)
 
 
@@ -24,11 +25,10 @@ def alike(numbers: Floats) -> Floats:
 
 def alike_in_order(numbers: Floats) -> Ints:
     """Places of the numbers, the smallest first; where numbers are alike, the one that came first."""
-    if not _SHORT < len(numbers) <= 1 << _DROPPED_BITS:
-        return alike(numbers).argsort(kind="stable")
-    bits = alike(numbers + 0.0).view(np.int64)  # 0.0: there is a -0.0 too, of other bits
-    bits ^= (bits >> 63) & np.iinfo(
-        np.int64
-    ).max  # of two numbers below zero the smaller has the greater bits
+    rounded = alike(numbers) + 0.0  # so that -0.0 is 0.0
+    if not _SHORT < len(rounded) <= 1 << _DROPPED_BITS or np.isnan(rounded).any():
+        return rounded.argsort(kind="stable")
+    bits = rounded.view(np.int64)
+    bits ^= (bits >> 63) & _BUT_SIGN  # of two numbers below zero the smaller has the greater bits
     # Each number's place stands in the bits that were dropped: so no two are equal, and the quickest sort will do.
     return ((bits & _MASK) | np.arange(len(bits))).argsort()

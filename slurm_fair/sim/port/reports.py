@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import Told
+from slurm_fair.model import JobTable, Told
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
 from slurm_fair.sim.world.columns import Plain
@@ -16,7 +16,7 @@ from slurm_fair.sim.world.work import Progress
 
 # The same from a job's submission on.
 _DECLARED = ("deadline", "scaling", "model", "mode")
-_HIDDEN = ("work", "first_regime", "last_regime", "tenant")
+_HIDDEN = ("work", "first_regime", "last_regime")
 # The same as long as a job does not change its batch size, but for the epochs that are done.
 _OF_REGIMES = ("epoch", "epochs", "steps_per_second", "batch_size")
 
@@ -32,9 +32,9 @@ class Reports:
         self._population, self._claims = population, claims
         self._count, self._declared, self._hidden = -1, Plain({}), Plain({})
 
-    def at(self, rows: Ints, running: Bools, now: float) -> Told:
-        """The claims of these jobs, of which some run."""
-        population = self._population
+    def at(self, rows: Ints, shown: JobTable, now: float) -> Told:
+        """The claims of these jobs, which a look shows so."""
+        population, running = self._population, shown.running
         claims: dict[str, NDArray[Any]] = {}
         truth: dict[str, NDArray[Any]] = {}
         self._never_changing()
@@ -51,7 +51,7 @@ class Reports:
         told = Told.unchecked({**claims, "models": population.models})
         if self._claims.silent:
             return self._silent(told, first)
-        factor = self._claims.left_factor(population.tenants, truth["tenant"])
+        factor = self._claims.left_factor(population.tenants, shown.tenant)
         return told if factor is None else _lied(told, np.where(running | (done > 0), factor, 1.0))
 
     def _silent(self, told: Told, first: Ints) -> Told:

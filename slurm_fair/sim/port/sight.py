@@ -49,7 +49,7 @@ class Sight:
         if self._tenants.names is not population.tenants:
             self._tenants = TenantTable(population.tenants, population.weights)
         states = self._seen(shown, asked, now)
-        told = self._reports.at(shown, states.running, now)
+        told = self._reports.at(shown, states, now)
         held = self._held(shown)
         reasons, resized = self._reasons(shown), self._since_last(life.resized)
         weighed = population.gpu_weights is not None

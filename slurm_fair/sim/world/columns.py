@@ -38,7 +38,7 @@ class Plain:
         alike = {name: _alike(column) for name, column in columns.items()}
         # As long as there are jobs, where they are alike.
         self._alike = [(name, column) for name, column in alike.items() if column is not None]
-        self._differ = [(name, column) for name, column in columns.items() if alike[name] is None]
+        self._differ = {name: column for name, column in columns.items() if alike[name] is None}
         self._made: dict[int, dict[str, NDArray[Any]]] = {}  # by number of jobs
         self._rows: Ints | None = None  # of the last look
         self._shown: dict[str, NDArray[Any]] = {}
@@ -52,8 +52,16 @@ class Plain:
                 self._made.clear()
             made = self._made[count] = {name: column[:count] for name, column in self._alike}
         if rows is not self._rows:
-            self._rows, self._shown = rows, {name: column[rows] for name, column in self._differ}
+            self._rows, self._shown = rows, _taken(self._differ, rows)
         shown |= made | self._shown
+
+
+def _taken(columns: Mapping[str, NDArray[Any]], rows: Ints) -> dict[str, NDArray[Any]]:
+    """The entries of these rows, never to change."""
+    taken = {name: column[rows] for name, column in columns.items()}
+    for column in taken.values():
+        column.setflags(write=False)
+    return taken
 
 
 def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
@@ -79,15 +87,16 @@ class Changing:
     def at(self, rows: Ints) -> dict[str, NDArray[Any]]:
         """The columns at these rows, which ascend. They stay as they are, whatever happens later."""
         if rows is not self._rows:
-            self._rows, self._shown = rows, {name: column[rows] for name, column in self._columns.items()}
-        elif self._noted:
+            self._rows, self._shown = rows, _taken(self._columns, rows)
+        elif self._noted and rows.size:
             noted = np.array(list(self._noted))
             place = rows.searchsorted(noted)
             here = rows.take(place, mode="clip") == noted
             place, noted = place[here], noted[here]
             self._shown = {name: column.copy() for name, column in self._shown.items()}
-            for name, column in self._columns.items():
-                self._shown[name][place] = column[noted]
+            for name, column in self._shown.items():
+                column[place] = self._columns[name][noted]
+                column.setflags(write=False)
         self._noted.clear()
         return dict(self._shown)
 
@@ -232,7 +241,6 @@ class JobColumns:
         if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
         self.count, self._plain = rows.stop, None
-        self._noted.update(range(rows.start, rows.stop))
         self.gpu_weight[rows] = 1.0
         return rows
 
@@ -243,6 +251,11 @@ class JobColumns:
         columns = self._changing.at(rows)
         self._plain.put(rows, columns)
         return JobTable.unchecked(columns)
+
+    def renumber_tenants(self, number: Ints) -> None:
+        """Give each job's tenant its new number; `number` is by the old one."""
+        self.tenant[: self.count] = number[self.tenant[: self.count]]
+        self._plain = None
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats]:
         """The speed of these jobs now, and since when they have it."""

@@ -54,9 +54,8 @@ class Population:
             moved = np.array([names.index(old) for old in self.tenants], dtype=np.int64)
             weights = np.full(len(names), self.given_weights.get(name, 1.0))
             weights[moved] = self.weights
-            count = self.jobs.count
-            if count:
-                self.jobs.tenant[:count] = moved[self.jobs.tenant[:count]]
+            if self.jobs.count:
+                self.jobs.renumber_tenants(moved)
             self.tenants, self.weights = names, weights
         return self.tenants.index(name)
 

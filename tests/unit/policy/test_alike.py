@@ -40,7 +40,19 @@ def test_numbers_without_digits_stay() -> None:
     assert np.isnan(alike(np.array([np.nan]))).all()
 
 
-ODD = [0.0, -0.0, 1.0, -1.0, 1e-300, -1e300, float("inf"), float("-inf"), float("nan")]
+ODD = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1e-300,
+    -1e300,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    -float("nan"),
+    -5e-324,
+]
 
 
 @given(st.lists(st.sampled_from(ODD) | st.floats(), min_size=1, max_size=30), st.integers(0, 99))

@@ -82,13 +82,44 @@ def test_jobs_that_changed_since_the_last_look_are_read_anew() -> None:
     assert third.restarts is second.restarts
 
 
-def test_a_change_before_the_columns_grow_is_seen_after_it() -> None:
+def test_changes_before_and_after_the_columns_grow_are_seen() -> None:
     jobs = JobColumns(1)
     jobs.add(1)
     rows = np.array([0])
     jobs.seen(rows)
     jobs.cells.gpus[0] = 4
     jobs.add(3)
+    assert jobs.seen(rows).gpus.tolist() == [4]
     jobs.cells.restarts[0] = 2
-    seen = jobs.seen(rows)
-    assert (seen.gpus.tolist(), seen.restarts.tolist()) == ([4], [2])
+    assert jobs.seen(rows).restarts.tolist() == [2]
+
+
+def test_a_job_that_nobody_is_shown_may_change() -> None:
+    jobs = JobColumns(2)
+    jobs.add(2)
+    nobody = np.zeros(0, dtype=np.int64)
+    jobs.seen(nobody)
+    jobs.cells.gpus[1] = 3
+    assert len(jobs.seen(nobody)) == 0
+
+
+def test_what_a_look_showed_cannot_be_written_to() -> None:
+    """It is kept for the next look."""
+    jobs = JobColumns(2)
+    jobs.add(2)
+    jobs.usual_gpus[:2] = [1, 2]
+    rows = np.array([0, 1])
+    shown = jobs.seen(rows)
+    jobs.cells.restarts[1] = 1
+    for column in (*shown._arrays().values(), *jobs.seen(rows)._arrays().values()):
+        assert not column.flags.writeable
+
+
+def test_tenants_that_have_other_numbers_are_seen_so() -> None:
+    jobs = JobColumns(2)
+    jobs.add(2)
+    jobs.tenant[:2] = [0, 1]
+    rows = np.array([0, 1])
+    jobs.seen(rows)
+    jobs.renumber_tenants(np.array([1, 2]))
+    assert jobs.seen(rows).tenant.tolist() == [1, 2]
