@@ -13,7 +13,7 @@ from time import monotonic
 
 import numpy as np
 
-from slurm_fair.looks.ends import next_end
+from slurm_fair.looks.ends import next_decision_on_leases
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -152,7 +152,7 @@ class _World:
             return now + self.switch
         running = jobs.running
         leases = self.standing.leases
-        end = next_end(self.standing, self.terms, leases.running, now + _MOMENT)
+        end = next_decision_on_leases(self.standing, self.terms, leases.running, now + _MOMENT)
         begins = jobs.gate_until[(jobs.blocked == Blocked.OWN_BEGIN) & self.hopes]
         over = now + self.left[running]
         ahead = np.concatenate((begins[begins > now], over[over > now + _MOMENT]))

@@ -79,7 +79,7 @@ class Daemon:
     beaten_at: float = 0.0  # the last heartbeat
     last_look_seconds: float = 0.0  # of the last tick, without its acts
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
-    again_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
+    confirm_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     no_room: bool = False  # the last tick could not be written down
     missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
     rescued: Path | None = None  # the copy of a journal that was removed under us
@@ -148,7 +148,7 @@ class Daemon:
             began = self.clock.now()
             self.once()
             if not self.stopping:
-                self.watch.until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
+                self.watch.wait_until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
         systemd.stopping()
         self.remember()
         self.end_planner()
@@ -183,7 +183,7 @@ class Daemon:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = TickDone(self.standing, blind="internal error")
         self.standing = done.standing
-        self.again_in = self.watch.saw(done, self.last_look_seconds, self.rules.terms)
+        self.confirm_in = self.watch.look_ended(done, self.last_look_seconds, self.rules.terms)
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
         if turned:  # the dead-man and `status` hear of it at once
@@ -223,7 +223,7 @@ class Daemon:
     def _tick(self, paused: bool) -> TickDone:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
         began = self.clock.now()
-        self.watch.begins(self.rules.terms, self.config.lease.publish_dir)
+        self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
         watch = Stopwatch(time.monotonic)
         done = tick(cluster, self.clock, self.journal, self.rules, self.standing, watch, self.missed)
         self.missed = () if done.record else self.missed
@@ -316,7 +316,7 @@ class Daemon:
         idle, terms = self.shadow or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
         breath = math.inf if idle else self.watch.breath_seconds(2 * self.last_look_seconds, terms)
-        return min(now + self.again_in, next_look(self.standing, terms, began, now, breath, left))
+        return min(now + self.confirm_in, next_look(self.standing, terms, began, now, breath, left))
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 

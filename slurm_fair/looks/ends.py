@@ -10,7 +10,9 @@ from slurm_fair.model.reservation import next_due
 from slurm_fair.policy.turns import next_renewals
 
 
-def next_end(standing: Standing, terms: LeaseTerms, which: Bools, since: float = -math.inf) -> float:
+def next_decision_on_leases(
+    standing: Standing, terms: LeaseTerms, which: Bools, since: float = -math.inf
+) -> float:
     """The first renewal of these leases after an instant, or the first end of a turn or of a wait for nodes."""
     leases, due = standing.leases, next_due(standing.memory)
     instants = next_renewals(leases.key[which], leases.end[which], terms, standing.memory)

@@ -1,7 +1,8 @@
 """The instant of the daemon's next look, and how many looks slurmctld is asked to bear.
 
 The daemon cannot know when a job ends, arrives or answers. It looks at intervals, and sooner where a lease or a
-grace ends or jobs change places. A simulation knows these instants, and looks only there (`sim/loop/drive.py`).
+grace ends or jobs change places. A simulation knows when jobs arrive and end. It leaves out looks that could
+change nothing (`sim/loop/drive.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.looks.ends import next_end
+from slurm_fair.looks.ends import next_decision_on_leases
 from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Untried, Verb
 from slurm_fair.policy.rests import again
 
@@ -30,8 +31,10 @@ def next_look(
     breath_seconds: float = 0.0,
     gates_left: bool = False,
 ) -> float:
-    """The next interval, or an earlier instant: a lease or a grace ends, or jobs change places.
+    """An interval after the last look began, or sooner: see the conditions, one by one.
 
+    A lease is due to be decided on, a grace ends, jobs change places, leases that end together do so, or, where
+    looks follow changes, the policy asked for an instant.
     `gates_left` = jobs wait without a gate for which the last tick had no time left: the next one follows at once.
     """
     if gates_left:
@@ -43,19 +46,19 @@ def next_look(
     if busy.any():
         due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
         due = min(due, _next_grace(standing, terms, now)) if math.isfinite(breath_seconds) else due
-    due = min(due, max(_next_end(standing, terms, began, now), began + terms.interval_min))
+    due = min(due, max(_next_decision(standing, terms, began, now), began + terms.interval_min))
     if not terms.grants_at(now):
-        due = min(due, terms.next_end(now))
+        due = min(due, terms.next_common_end(now))
     return max(due, now + _LEAST_SECONDS)
 
 
-def _next_end(standing: Standing, terms: LeaseTerms, began: float, now: float) -> float:
+def _next_decision(standing: Standing, terms: LeaseTerms, began: float, now: float) -> float:
     """The instant of the next renewal, or at which the policy would plan otherwise though nothing happens.
 
     Where looks follow changes, a lease that ended during the tick has a look of its own.
     """
     since, leases = began if terms.follows_changes else now, standing.leases
-    end = next_end(standing, terms, leases.running, since)
+    end = next_decision_on_leases(standing, terms, leases.running, since)
     instant = again(standing.memory) if terms.follows_changes else math.inf
     return min(end, instant) if instant > since else end
 

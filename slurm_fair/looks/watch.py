@@ -36,7 +36,7 @@ class Watch:
     def __post_init__(self) -> None:
         self.changes = Changes(self.commands)
 
-    def begins(self, terms: LeaseTerms, directory: str) -> None:
+    def look_begins(self, terms: LeaseTerms, directory: str) -> None:
         """A look begins: what has happened until now is what it will show."""
         self.bell.hang(directory if terms.follows_changes else "")
         self.bell.answer()
@@ -44,7 +44,7 @@ class Watch:
             self.changes.note()
         self._calls = self.commands.calls
 
-    def saw(self, done: TickDone, look_seconds: float, terms: LeaseTerms) -> float:
+    def look_ended(self, done: TickDone, look_seconds: float, terms: LeaseTerms) -> float:
         """A look is over; the seconds until another one follows whatever else happens."""
         calls = self.commands.calls - self._calls
         cost = min(calls * self.changes.read_seconds or look_seconds, look_seconds)
@@ -60,7 +60,7 @@ class Watch:
         """Seconds between two looks while jobs change places: at least so many, and what slurmctld can bear."""
         return max(least, self.allowance.wait_seconds()) if terms.follows_changes else least
 
-    def until(self, due: float, began: float, terms: LeaseTerms, stops: Callable[[], bool]) -> None:
+    def wait_until(self, due: float, began: float, terms: LeaseTerms, stops: Callable[[], bool]) -> None:
         """Return at that instant, or when something has changed since a look that began then."""
         if not terms.follows_changes:
             self.clock.sleep_until(due)

@@ -109,9 +109,9 @@ class LeaseTerms:
         Shortly before a common end they may not. Such a lease would last past it, and a few small ones each time
         would keep a gang that needs whole nodes waiting for ever.
         """
-        return not self.aligned or self.next_end(now) - now > self._lead
+        return not self.aligned or self.next_common_end(now) - now > self._lead
 
-    def next_end(self, now: float) -> float:
+    def next_common_end(self, now: float) -> float:
         """The next common end of aligned leases."""
         return (math.floor(now / self.term) + 1) * self.term
 

@@ -46,9 +46,9 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 
 
 def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
-    """The default verdict and its reason: final where no policy may decide, replaced by a policy elsewhere.
+    """The verdict before the policy speaks, and its reason.
 
-    A lease that is over is renewed by default.
+    A policy may replace it where it has a choice; elsewhere it stands. A lease that is over is renewed by default.
     """
     if lease == OVER:
         return Verdict.RENEW, "nobody who is owed more can use its GPUs"

@@ -247,9 +247,10 @@ class View:
 
     @once
     def decided_now(self) -> Ints:
-        """Rows of the running jobs whose lease is over and is decided on, those on nodes that are set aside too.
+        """Rows of the running jobs whose lease is over and that this plan decides on.
 
-        Without news these are the ones that are renewed now: the last plan decided on the others.
+        Jobs on nodes that are set aside are among them. Without news only leases that are renewed at this look
+        count: the last plan decided on the others.
         """
         rows, terms = self._past_their_end, self.terms
         every = not terms.beat or self.news or any(each.due <= self.now for each in self.reserved)

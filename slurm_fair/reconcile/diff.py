@@ -37,8 +37,8 @@ def actions_for(
 ) -> tuple[Action, ...]:
     """Everything that is to be done now, most urgent first; one act per job at a time.
 
-    An unsplit array whose gate is due is closed whole, and those of its tasks that were promised GPUs are opened
-    at the next look: an array that has a task to open in every tick would else never have its gate renewed.
+    An unsplit array has one gate. If that is due, it is renewed first, and tasks that were promised GPUs are
+    opened at the next look. Else an array with a task to open in every tick would never have its gate renewed.
     """
     revoking = _revocations(leases, snapshot, terms, now)
     closing = _closings(leases, snapshot, terms, now)
@@ -68,7 +68,10 @@ def _action(
 
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
-    """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
+    """Ask who was not asked; requeue on any answer, saved or not, and when the grace is over.
+
+    Where nobody looked within the grace, ask again.
+    """
     revoking = leases.revoking.nonzero()[0]
     if not revoking.size:
         return []

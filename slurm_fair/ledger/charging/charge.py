@@ -50,10 +50,10 @@ def charge(
     changes: Changes = (),
     looked: Sequence[float] = (),
 ) -> tuple[Ledger, Charged]:
-    """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before.
+    """Charge everybody up to `until`, by the weights and the cluster's size of the last look.
 
-    `changes` are those of the size since then, as far as their instants are known; `looked` are instants of
-    looks that are folded together, if this window is not one look's.
+    `changes` are later changes of the size whose instants are known. `looked` are the instants of the looks that
+    this window folds together.
     """
     lives, runs, before, met = window.lives, window.runs, ledger.jobs, ledger.jobs.key.size
     charged, closed = runs.less_already_charged(window.fresh, lives.key, ledger.closed)

@@ -94,10 +94,14 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
 
     Waiting rows that are not listed wait. A running job whose lease is over is renewed when the walk comes to it,
     and evicted only when a job ahead of it takes its GPUs (those not listed come last). For a listed job that is
-    giving its GPUs back, room is kept. A running job that is on another type than `on_type` says is revoked if
-    there is room for it, and that room is kept; one of `move` if free GPUs of other nodes take it, one of `resize`
-    if there is room for it once its own GPUs are free. An order that costs something may be left to be asked:
-    where nothing can change hands it is wanted only by who asks for the plan's ranks.
+    giving its GPUs back, room is kept.
+
+    Three kinds of running jobs may be revoked so that they move: one on another type than `on_type` says, if that
+    type has room; one of `move`, if free GPUs of other nodes take it; one of `resize`, if there is room once its
+    own GPUs are free. The new room is kept for it.
+
+    An order that costs something may be left to be asked: where nothing can change hands it is wanted only by who
+    asks for the plan's ranks.
     """
     _refuse_unknown(options)
     how: OrderOptions = {**USUAL, **options}

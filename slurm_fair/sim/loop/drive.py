@@ -1,7 +1,8 @@
 """The loop of a simulation: the daemon's looks at the cluster, less those that could not change anything.
 
 A simulation knows when jobs arrive, end and answer, and looks at regular instants after these. The daemon knows
-none of them and looks at intervals (`looks/pace.py`). Both look at ends of leases and at the policy's instants.
+none of them and looks at intervals (`looks/pace.py`). Both look at ends of leases. A simulation always looks at
+the policy's instants, the daemon where its looks follow changes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
-from slurm_fair.looks.ends import next_end
+from slurm_fair.looks.ends import next_decision_on_leases
 from slurm_fair.model import Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.policy.profiling import Profiling
@@ -133,7 +134,16 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """The next instant of a change: of the queue, of a lease, or of what the plan said."""
+        """The instant of the next look.
+
+        1. Where a pace is given (`--pace daemon`, recorded looks) it alone decides.
+        2. The same instant once more, where that has another plan (`_may_grant_more`).
+        3. Where leases would only be renewed until then: the next event, or the first end of a lease at which
+           more may happen (`_first_other_end`).
+        4. Else the next event (`_next_event`) or decision (`_next_decision`), whichever comes first.
+        5. The next regular look, if it comes sooner and this one showed only half of what happened
+           (`_must_be_followed`).
+        """
         now = self.clock.now()
         if self.looks is not None:
             change = min(self.cluster.next_arrival(), self.cluster.next_change())
@@ -144,7 +154,7 @@ class Simulation:
         self._looks_at_one_instant = 0
         waits = _somebody_waits(record, done)
         # A job that was just opened runs already, though it was not seen yet.
-        end = next_end(self.standing, self.rules.terms, ~self.standing.leases.revoking)
+        end = next_decision_on_leases(self.standing, self.rules.terms, ~self.standing.leases.revoking)
         event = self._next_event(waits)
         if end < event and self._only_renews(record, end):
             self._renewing = record.snapshot
@@ -179,7 +189,7 @@ class Simulation:
         if any_of(self.standing.leases.revoking):
             due = min(due, max(self.cluster.next_change(), now))
         if not terms.grants_at(now):
-            due = min(due, terms.next_end(now))
+            due = min(due, terms.next_common_end(now))
         instant = again(record.plan.memory)
         if instant < math.inf:
             due = min(due, self._on_grid(max(instant, now + _MOMENT)))

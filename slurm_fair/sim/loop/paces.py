@@ -30,10 +30,11 @@ class RecordedLooks:
 
 @dataclass(slots=True)
 class DaemonsLooks:
-    """Looks as the daemon would have them, if looks and ticks, those with acts and each act took so long.
+    """Looks as the daemon would have them.
 
-    One that follows changes asks for them, and looks no oftener than slurmctld can bear, as if each look took all
-    of its time there. Nobody wakes it.
+    A look takes `look_seconds`, a tick without acts `tick_seconds`. A tick with acts takes `acting_seconds`, and
+    `act_seconds` more for each act. One that follows changes asks for them, and looks no oftener than slurmctld
+    can bear, as if each look took all of its time there. Nobody wakes it.
     """
 
     terms: LeaseTerms

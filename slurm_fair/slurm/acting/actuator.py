@@ -156,7 +156,7 @@ class Actuator:
             done |= self._pin(pins, lines)
         going = [action for action in lines if action not in done]
         if going:
-            answers = send_lines(self.commands, {action: lines[action].then for action in going})
+            answers = send_lines(self.commands, {action: lines[action].once_pinned for action in going})
             after = self._look(going)
             done |= {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in going}
         return done
@@ -171,7 +171,9 @@ class Actuator:
                 lines = scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
             else:
                 lines = scontrol_lines.close_lines(job, action.until, clear, self.claims.hold(action, row))
-            return replace(lines, then=resizing.own_size(job, self.claims, action, row) + lines.then)
+            return replace(
+                lines, once_pinned=resizing.own_size(job, self.claims, action, row) + lines.once_pinned
+            )
         if action.verb is Verb.OPEN:
             lines = scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
             return resizing.opening(lines, job, self.claims, action, row)
@@ -181,7 +183,9 @@ class Actuator:
             return scontrol_lines.ScontrolLines()
         gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
         lines = scontrol_lines.free_lines(job, clear, gated, held, soon)
-        return replace(lines, then=resizing.own_size(job, self.claims, action, row) + lines.then)
+        return replace(
+            lines, once_pinned=resizing.own_size(job, self.claims, action, row) + lines.once_pinned
+        )
 
     def _job(self, action: Action, row: FreshRow) -> str:
         """The id to act on; for an unsplit array the ids of its waiting tasks alone."""
@@ -252,7 +256,7 @@ class Actuator:
             if at and part[0].verb is Verb.CLOSE and not self.rounds.fits_another(began):
                 break
             self.act_marks.set_ahead(part, before)
-            answers |= send_lines(self.commands, {action: lines[action].then for action in part})
+            answers |= send_lines(self.commands, {action: lines[action].once_pinned for action in part})
             self.rounds.took(self.now() - began)
         after = self._look(answers) if answers else {}
         done = {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in answers}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.looks.ends import next_end
+from slurm_fair.looks.ends import next_decision_on_leases
 from slurm_fair.model import LeasePhase, LeaseTerms, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.model.reservation import ReservedNodes, with_reservations
@@ -48,4 +48,4 @@ def test_it_is_the_first_beat_but_for_turns_and_nodes_that_are_set_aside(
     terms: LeaseTerms, memory: Mapping[str, Any], since: float, end: float
 ) -> None:
     standing = Standing.new(0.0)._replace(leases=HELD, memory=memory)
-    assert next_end(standing, terms, HELD.running, since) == end
+    assert next_decision_on_leases(standing, terms, HELD.running, since) == end

@@ -40,7 +40,7 @@ def live(bench: Bench, seconds: float, happens: Callable[[float], None] = lambda
         looks.append(bench.now)
         daemon.once()
         due = min(daemon.next_look(looks[-1]), until)
-        daemon.watch.until(due, looks[-1], daemon.rules.terms, lambda: False)
+        daemon.watch.wait_until(due, looks[-1], daemon.rules.terms, lambda: False)
     return looks
 
 

@@ -245,4 +245,4 @@ def test_a_user_who_cancels_many_jobs_again_and_again_costs_the_others_a_second(
         assert "looking again first" in done.blind
         assert bench.daemon.next_look(now) <= now + 1.0
         assert bench.daemon.once().blind == ""
-        assert bench.daemon.again_in == math.inf
+        assert bench.daemon.confirm_in == math.inf

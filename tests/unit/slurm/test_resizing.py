@@ -69,7 +69,7 @@ def test_a_size_that_the_job_does_not_name_and_a_request_that_is_rigid_are_refus
 
 
 def test_the_size_is_changed_once_the_job_is_pinned() -> None:
-    lines = ScontrolLines(pin=("pin",), then=("then",))
+    lines = ScontrolLines(pin=("pin",), once_pinned=("then",))
     opened = opening(lines, "7", claims(), start(4), shown(TWO))
     assert opened == ScontrolLines(("pin", "update jobid=7 trespernode=gres:gpu:4"), ("then",), str(FOUR))
     assert opening(lines, "7", claims(), start(), shown(TWO)) == lines
