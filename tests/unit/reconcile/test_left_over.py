@@ -9,13 +9,23 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot
 from slurm_fair.model.columns import find
-from slurm_fair.reconcile.left_over import left_over
+from slurm_fair.reconcile.left_over import by_this_rule, left_over
 from tests.support.builders import job, lease, leases, snapshot
 
 RUNS: dict[str, Any] = {"gpus": 4, "state": JobState.RUNNING, "start": 100, "on": {"n1": 4}}
 PROMISED = leases(lease(1, {"n1": 4}), lease(2, {"n1": 4}, phase=LeasePhase.GRANTED))
 WAITS, STARTED = job(2, gpus=4), job(2, gpus=4, state=JobState.RUNNING, start=200, on={"n1": 4})
 NODES = {"n1": 8, "n2": 8}
+SIZES = [
+    (1, 3, 1, 1),
+    (2, 1, 2, 1),
+    (1, 1, 3, 1),
+    (3, 1, 1, 1),
+    (2, 1, 1, 2),
+    (1, 2, 2, 1),
+    (4, 2, 4, 1),
+    (3, 4, 3, 1),
+]
 
 
 def seen(*jobs: Any, nodes: dict[str, int] | None = None) -> Snapshot:
@@ -51,6 +61,20 @@ def test_a_job_that_starts_as_promised_is_no_news() -> None:
 )
 def test_news(shown: Snapshot, held: Leases) -> None:
     assert checksum(shown, held) != AFTER_THE_PLAN
+
+
+def test_wishes_that_change_among_jobs_are_news() -> None:
+    """Keys of jobs are equally far apart: the sums of what they wish must not be alike for that."""
+    several = [
+        checksum(seen(WAITS, *(job(3 + at, gpus=gpus) for at, gpus in enumerate(sizes)))) for sizes in SIZES
+    ]
+    assert len(set(several)) == len(SIZES)
+
+
+def test_checksums_of_an_earlier_version_are_told_apart() -> None:
+    assert by_this_rule(AFTER_THE_PLAN)
+    assert by_this_rule(0)
+    assert not by_this_rule(2**32 - 1)
 
 
 def test_who_waits_is_not_taken_for_who_has_a_lease() -> None:
