@@ -170,7 +170,7 @@ class Case:
         return {
             "rounds": scenario.rounds,
             "checkpoint_cost_s": scenario.costs.checkpoint,
-            "start_cost_s": scenario.costs.start,
+            "start_cost_s": scenario.costs.start + scenario.costs.opening,
             "restart_cost_s": scenario.costs.restart,
             "requeue_delay_s": scenario.costs.requeue_delay,
             "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,

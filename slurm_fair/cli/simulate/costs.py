@@ -46,7 +46,7 @@ class KnownCosts:
         return {
             "checkpoint_s": self.costs.checkpoint,
             "checkpoint_from": self.checkpoint_from,
-            "start_s": self.costs.start,
+            "start_s": self.costs.start + self.costs.opening,
             "start_from": self.start_from,
             "restart_s": self.costs.restart,
             "restart_from": self.restart_from,
@@ -96,6 +96,8 @@ def known_costs(
     found = measured or MeasuredCosts()
     checkpoint, checkpoint_from, saving = _checkpoint(given, found)
     start, start_from, starting = _start(given, found)
+    # What the journal measured passes before the start: nobody holds the GPUs, and no recorded run has it.
+    opening = start if start_from == "measured" else 0.0
     restart, restart_from, returning = _restart(given, load_in_work and start_from == "measured")
     delay = given.requeue_delay or 0.0
     words = f"saving costs {saving}, {starting}coming back {returning}"
@@ -109,7 +111,11 @@ def known_costs(
     if unsure:
         words += f"; set {' and '.join(unsure)} to your jobs' own"
     return KnownCosts(
-        Costs(checkpoint, restart, delay, start), checkpoint_from, start_from, restart_from, words
+        Costs(checkpoint, restart, delay, start - opening, opening=opening),
+        checkpoint_from,
+        start_from,
+        restart_from,
+        words,
     )
 
 

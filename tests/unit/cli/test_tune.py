@@ -262,7 +262,11 @@ def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_ass
     assert "--checkpoint-cost" not in given.words
     found = known_costs(NOTHING, measured)
     assert (found.costs.checkpoint, found.checkpoint_from) == (4.0, "measured")
-    assert (found.costs.start, found.start_from) == (1.0, "measured")
+    assert (found.costs.opening, found.costs.start, found.start_from) == (1.0, 0.0, "measured")
+    assert (
+        known_costs(CostOptions(None, None, None, 2.0), measured).costs.start,
+        found.document()["start_s"],
+    ) == (2.0, 1.0)
     assert (found.costs.restart, found.restart_from) == (USUAL_RESTART_SECONDS, "assumed")
     assert "measured: median of 3" in found.words
     guessed = known_costs(NOTHING)

@@ -216,13 +216,17 @@ def test_what_starts_and_saves_took_is_no_work() -> None:
         *(st.integers(0, most).map(float) for most in (20, 60)),
         st.just(0.0),
         st.integers(0, 30).map(float),
+        opening=st.integers(0, 5).map(float),
     ),
     st.booleans(),
 )
 def test_a_past_that_was_simulated_is_replayed_with_the_work_that_its_jobs_had(
     arrived: list[Arrival], costs: Costs, aligned: bool
 ) -> None:
-    """But for a job that saved and then went on after all: accounting does not tell of it."""
+    """But for a job that saved and then went on after all: accounting does not tell of it.
+
+    What passes before a run starts is no part of it.
+    """
     trace, went_on = trace_of(arrived), set[int]()
     rules = rules_for("astraea", {}, lease=300.0, aligned=aligned, checkpoint_cost=costs.checkpoint)
 
