@@ -34,12 +34,12 @@ class Charged(NamedTuple):
     used: Floats
 
 
-class _Shared(NamedTuple):
+class _OwedInWindow(NamedTuple):
     """The amounts that a window adds to claims and tenants."""
 
-    lives: Floats
-    quota: Floats
-    demand: Floats
+    of_jobs: Floats
+    by_quota: Floats
+    by_demand: Floats
 
 
 def charge(
@@ -75,9 +75,9 @@ def charge(
     waited[:met] += before.waited
     waited -= ran
     had[:met] += before.had
-    owed.lives[:met] += before.owed
+    owed.of_jobs[:met] += before.owed
     ran[:met] += before.ran
-    result = Charged(had, owed.lives, np.maximum(waited, ZERO), ran, used)
+    result = Charged(had, owed.of_jobs, np.maximum(waited, ZERO), ran, used)
     closed = _closed_after(closed, window, used, looked or (until,), settings.closed_memory_seconds)
     jobs = _accounts_after(window, result)
     after = Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed, ledger.weighted_gpus)
@@ -97,23 +97,23 @@ def _owed(
     until: float,
     settings: LedgerSettings,
     changes: Changes,
-) -> _Shared:
+) -> _OwedInWindow:
     """`changing` are the lives that were not active as last seen, or not to the end."""
     claims, late = _claims(ledger, lives, changing)
     if until <= ledger.time and not late.size:
         # Jobs changed hands at the last look, and it is that instant still.
         nothing = np.zeros(ledger.tenants.weight.size)
-        return _Shared(np.zeros(lives.key.size), nothing, nothing)
+        return _OwedInWindow(np.zeros(lives.key.size), nothing, nothing)
     cluster = ClusterInWindow(ledger.shared_gpus, ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
         window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
         window = integrate(claims, cluster, ledger.time, until, settings, changing)
     if not late.size:
-        return _Shared(window.claims, window.quota, window.demand)
+        return _OwedInWindow(window.claims, window.quota, window.demand)
     submit = np.where(lives.active, lives.submit, claims.since)
     missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
-    return _Shared(*(one + more for one, more in zip(window[:3], missed, strict=True)))
+    return _OwedInWindow(*(one + more for one, more in zip(window[:3], missed, strict=True)))
 
 
 def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:
@@ -144,7 +144,7 @@ def _late(
     cluster: ClusterInWindow,
     level: Floats,
     settings: LedgerSettings,
-) -> _Shared:
+) -> _OwedInWindow:
     """Mend what was integrated before the news came (Slurm's times are whole seconds, cut off).
 
     The last seconds are integrated again, once as they were believed and once as they are now known, over the
@@ -174,7 +174,7 @@ def _late(
     share = formulas.job_share(level[news.tenant], news.weight)
     owed[late] += formulas.job_claim(news.gpus, share) * older
     quota, demand = now.quota - then.quota, now.demand - then.demand
-    return _Shared(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
+    return _OwedInWindow(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
 
 
 def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, until: float) -> Floats:
@@ -192,12 +192,12 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
 
 
 def _tenants_after(
-    tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _Shared, last_job: Floats
+    tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _OwedInWindow, last_job: Floats
 ) -> TenantAccounts:
     return tenants.with_columns(
         had=tenants.had + totals(tenant, had, last_job.size),
-        owed_quota=tenants.owed_quota + owed.quota,
-        owed_demand=tenants.owed_demand + owed.demand,
+        owed_quota=tenants.owed_quota + owed.by_quota,
+        owed_demand=tenants.owed_demand + owed.by_demand,
         last_job=last_job,
     )
 

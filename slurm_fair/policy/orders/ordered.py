@@ -115,7 +115,7 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
     listed, waits = _listed(view, order)
     walk_order = with_due_gangs_first(view, listed)
     waits = waits if walk_order is listed else walk_order[view.waiting[walk_order]]
-    round_ = _Queue(view, walk_order, waits, how).round(sheet)
+    round_ = _RoundSetup(view, walk_order, waits, how).round(sheet)
     places = Placement.none() if round_ is None else round_.walked(sheet)
     return sheet.finish(places, lambda: ranks(len(view.waiting), listed), how["score"], how["memory"])
 
@@ -156,7 +156,7 @@ def oldest_first(view: View, rows: Ints) -> Ints:
     return rows[view.first_submit[rows].argsort(kind="stable")] if len(rows) > 1 else rows
 
 
-class _Queue:
+class _RoundSetup:
     """The order, and the running jobs that may have to give way."""
 
     def __init__(self, view: View, order: Ints, waits: Ints, how: OrderOptions) -> None:
@@ -209,7 +209,7 @@ class _Queue:
         wrong: Bools = (has >= 0) & allowed & (on_type >= 0) & (has != on_type)
         return wrong
 
-    def round(self, sheet: Draft) -> _Round | None:
+    def round(self, sheet: Draft) -> _OrderWalk | None:
         """The walk that is to be made; None when it could change nothing."""
         if not self._could_change():
             return None
@@ -228,7 +228,7 @@ class _Queue:
                 head = np.concatenate((head, others))
                 shapes = self._shapes(pools, head)
             asking = ranks(len(listed), head)[order]
-        return _Round(self, pools, order, asking, shapes)
+        return _OrderWalk(self, pools, order, asking, shapes)
 
     def _others(self) -> Ints:
         """Jobs of the order with a lease that the round is about."""
@@ -291,26 +291,26 @@ class _Queue:
         return Shapes.of(pools, self.view.snapshot, rows, chosen, spread=spreads(self.place))
 
 
-class _Round(Walk):
+class _OrderWalk(Walk):
     """The walk down the listed ones, in which some may be moved, and some are on their way back."""
 
-    def __init__(self, queue: _Queue, pools: Pools, order: Ints, asking: Ints, shapes: Shapes) -> None:
+    def __init__(self, setup: _RoundSetup, pools: Pools, order: Ints, asking: Ints, shapes: Shapes) -> None:
         """`order` has the waiting rows that can run and those with a lease, `asking` their places in `shapes`."""
-        view = queue.view
+        view = setup.view
         rows, numbers = order, absent(len(order))
-        if queue.contested.size:
-            rows, numbers, asking = with_unlisted(view, queue.contested, order, asking)
-        runs = len(queue.contested)
+        if setup.contested.size:
+            rows, numbers, asking = with_unlisted(view, setup.contested, order, asking)
+        runs = len(setup.contested)
         candidates = Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, runs)
-        self._queue, self._next_row, self._words = queue, queue.how["next_row"], queue.how["words"]
+        self._setup, self._next_row, self._words = setup, setup.how["next_row"], setup.how["words"]
         self._listed = np.arange(len(order))
         self.expected = np.zeros(len(rows), dtype=bool)  # whose lease is likely to be renewed
         if runs:
             self.expected = expected_winners(view, pools, candidates, self._listed)
-        contest = contest_of(view, pools, queue.place, candidates, self._listed, self.expected)
+        contest = contest_of(view, pools, setup.place, candidates, self._listed, self.expected)
         super().__init__(candidates, pools, contest)
         self.waits = view.waiting[rows]
-        self.changes = self.waits | queue.movers[rows] if queue.moves else self.waits
+        self.changes = self.waits | setup.movers[rows] if setup.moves else self.waits
         self.moved: list[int] = []
         self.promised = self.contest.clear_debts()
 
@@ -319,21 +319,21 @@ class _Round(Walk):
 
         It returns the places of the granted gangs.
         """
-        self.down(self._listed, self._queue.lane_of(self.candidates.rows), SHORT)
+        self.down(self._listed, self._setup.lane_of(self.candidates.rows), SHORT)
         rows = self.candidates.rows
         granted = rows[list(self.granted)] if self.granted else rows[:0]
         sheet.decide(granted, Verdict.GRANT)
         if self.candidates.runs:
             for stopped, _ in self._stopped():
                 sheet.decide(stopped, Verdict.REVOKE)
-            if self._queue.how["on_move"] is not None:
-                self._queue.how["on_move"](self._moved_rows())
+            if self._setup.how["on_move"] is not None:
+                self._setup.how["on_move"](self._moved_rows())
         sheet.explain(lambda: self._why(granted))
         return placed(granted, list(self.granted.values()))
 
     def keep_gpus(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         """Protect its GPUs, or move it; for one that is giving its GPUs back, keep room."""
-        if self._queue.moves and self._queue.movers.item(self.candidates.rows.item(job)):
+        if self._setup.moves and self._setup.movers.item(self.candidates.rows.item(job)):
             self._move(job, contested, ways)
         elif contested < 0:
             self.place(job, ways, evict=False)
@@ -348,8 +348,8 @@ class _Round(Walk):
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         row = self.candidates.rows.item(job)
-        resized, here = self._queue.resized.item(row), self.contest.is_open(contested)
-        evict = resized or self._queue.retyped.item(row)
+        resized, here = self._setup.resized.item(row), self.contest.is_open(contested)
+        evict = resized or self._setup.retyped.item(row)
         if not evict:  # a better place among the free ones is worth the way, nobody else's stop is
             ways = self._elsewhere(job, ways)
         if resized:
@@ -363,7 +363,7 @@ class _Round(Walk):
             self.contest.protect(contested)
 
     def _elsewhere(self, job: int, ways: Sequence[Gang]) -> list[Gang]:
-        here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
+        here = tuple(self._setup.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
         return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
 
     def _why(self, granted: Ints) -> Iterator[Saying]:
