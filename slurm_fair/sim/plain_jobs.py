@@ -10,6 +10,8 @@ import numpy as np
 from slurm_fair.model.columns import Bools
 from slurm_fair.trace import Trace
 
+_DRAWS = 1  # a stream of chance of their own: errors of declarations are drawn by the same seed
+
 
 @dataclass(frozen=True, slots=True)
 class PlainJobs:
@@ -23,11 +25,14 @@ class PlainJobs:
     seed: int = 0
 
     def drawn(self, trace: Trace) -> Bools:
-        """True for the trace's jobs that are plain."""
-        parts = np.array([self.of_tenant.get(name, self.part) for name in trace.tenants], dtype=np.float64)
-        draws = np.random.default_rng([self.seed, len(trace)]).random(len(trace))
-        by_id = np.argsort(np.argsort(trace.job_id, kind="stable"), kind="stable")
-        plain: Bools = draws[by_id] < parts[trace.tenant]
+        """True for the trace's jobs that are plain: of each tenant's so many as its part comes to, rounded."""
+        plain = np.zeros(len(trace), dtype=bool)
+        draws = np.random.default_rng([self.seed, len(trace), _DRAWS]).random(len(trace))
+        draw = draws[np.argsort(np.argsort(trace.job_id, kind="stable"), kind="stable")]
+        for number, name in enumerate(trace.tenants):
+            mine = np.flatnonzero(trace.tenant == number)
+            count = round(self.of_tenant.get(name, self.part) * len(mine))
+            plain[mine[draw[mine].argsort()[:count]]] = True
         return plain
 
 

@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from slurm_fair.cli.simulate.plain_parts import plain_parts
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
 from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.sim.claims import RunTimeClaims
-from slurm_fair.sim.plain_jobs import PlainJobs
+from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS, PlainJobs
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario, Speeds
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
@@ -68,7 +69,7 @@ class CaseOptions:
     speeds: Speeds = "known"
     progress: Literal["reported", "silent"] = "reported"
     declared_error: float = 1.0
-    plain: Mapping[str, float] | None = None  # parts of jobs that cannot save; "" = of each tenant
+    plain: str | None = None  # parts of jobs that cannot save, of each tenant or of some
     seed: int = 0  # of the errors of declarations and of the jobs that cannot save
 
     @property
@@ -78,12 +79,12 @@ class CaseOptions:
 
     def plain_jobs(self, trace: Trace) -> PlainJobs:
         """The jobs of a trace that cannot save."""
-        parts = dict(self.plain or {})
+        parts = plain_parts(self.plain) if self.plain else {}
         usual = parts.pop("", 0.0)
         if foreign := [name for name in parts if name not in trace.tenants]:
             there = nearest_of(foreign[0], trace.tenants, "the trace has")
             raise InputError(f"--plain: the trace has no tenant {shown(foreign[0])}; {there}")
-        return PlainJobs(usual, parts, self.seed)
+        return PlainJobs(usual, parts, self.seed) if self.plain else NO_PLAIN_JOBS
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -185,7 +186,7 @@ class Case:
             **({"speeds": scenario.speeds} if scenario.speeds != "known" else {}),
             "progress": scenario.claims.progress,
             "declared_error": scenario.claims.declared_error,
-            **({"jobs_plain": self.plain} if self.plain else {}),
+            **({"jobs_plain": self.plain} if scenario.plain_jobs != NO_PLAIN_JOBS else {}),
             "seed": seed,
             "repeat": repeat,
         }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_fair.cli.durations import typed_seconds
+from slurm_fair.cli.simulate.plain_parts import in_one_way
 from slurm_fair.cli.written import Written
 from slurm_fair.config.lease import A_TERM, AUTO, LEAST_SECONDS
 from slurm_fair.model.gpu_weight import fault_in
@@ -47,24 +48,6 @@ def _half_life(text: str) -> float:
     """0 = never, else from a millisecond on."""
     seconds = _seconds(text)
     return seconds_above_zero(text) if seconds else seconds
-
-
-def _parts(text: str) -> dict[str, float]:
-    """Parts of the jobs of each tenant (under "") and of some, as `0.2,vision=1`."""
-    found: dict[str, float] = {}
-    for piece in text.split(","):
-        tenant, equals, number = (word.strip() for word in piece.rpartition("="))
-        if tenant in found or (equals and not tenant):
-            raise click.BadParameter(
-                f"{piece!r} is there twice or names no tenant: write such as 0.2,vision=1"
-            )
-        try:
-            found[tenant] = float(number)
-        except ValueError:
-            found[tenant] = math.nan
-        if not 0.0 <= found[tenant] <= 1.0:
-            raise click.BadParameter(f"{piece!r} is no part from 0 to 1: write such as 0.2,vision=1")
-    return found
 
 
 def _error_factor(text: str) -> float:
@@ -256,10 +239,11 @@ JOBS = (
     ),
     click.option(
         "--plain",
-        type=Written("PART[,TENANT=PART...]", _parts),
+        type=Written("PART[,TENANT=PART...]", in_one_way),
         metavar="PART[,TENANT=PART...]",
-        help="Part of each tenant's jobs (0 to 1), or of the jobs of one tenant, that cannot save. They are drawn "
-        "by --seed. Such a job starts only within its tenant's own share, and runs to its end.",
+        help="Part of each tenant's jobs (0 to 1), or of the jobs of one tenant, that cannot save. Such a job "
+        "starts only within its tenant's own share, and is never asked to stop. Which jobs they are follows from "
+        "--seed; all runs of --repeat and of a sweep have the same ones.",
     ),
 )
 MOST_REPEATS = 10_000  # a spread is known long before, and all results are kept until the last one
@@ -275,7 +259,7 @@ RUN = (
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Seed of what policies draw; the same seed gives the same results.",
+        help="Seed of what policies, --declared-error and --plain draw; the same seed gives the same results.",
     ),
     click.option(
         "--repeat",

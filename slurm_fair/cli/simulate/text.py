@@ -13,6 +13,7 @@ from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.setups import PolicySetup, makeshift_of, usual_lease
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.formulas import rho_for_reports
+from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS
 from slurm_fair.sim.world.speed import notes_on_speeds
 
 _MOST_NAMED = 3
@@ -118,10 +119,10 @@ def notes_on_case(case: Case, policies: Sequence[str]) -> list[str]:
             f"shares, rho and envy are by the weight of the GPUs: {weighed}; GPU time held and use are not"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
-    if case.plain:
+    if case.scenario.plain_jobs != NO_PLAIN_JOBS:
         notes.append(
-            f"{many(case.plain, 'job')} cannot save (--plain): each starts within its tenant's own share, and "
-            "runs to its end"
+            f"{many(case.plain, 'job')} cannot save (--plain): each starts only within its tenant's own share, "
+            "and nobody asks it to stop"
         )
     if case.scenario.claims.silent:
         notes.append("no job reported its progress (--progress silent)")

@@ -11,6 +11,7 @@ from slurm_fair.cli.simulate.repeats import scenario_of_run
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.model import JobState, Standing, TickRecord
 from slurm_fair.sim import Scenario, rules_for, simulate
+from slurm_fair.sim.claims import RunTimeClaims
 from slurm_fair.sim.plain_jobs import PlainJobs
 from slurm_fair.trace import Trace, read_trace, uniform
 from tests.support.simulations import made, written
@@ -30,7 +31,21 @@ def test_which_jobs_they_are_follows_from_the_seed_and_not_from_their_order(tmp_
     order = np.random.default_rng(1).permutation(len(trace))
     assert np.array_equal(PlainJobs(0.25, seed=3).drawn(trace.take(order)), drawn[order])
     assert not np.array_equal(PlainJobs(0.25, seed=4).drawn(trace), drawn)
-    assert drawn.mean() == pytest.approx(0.25, abs=0.07)
+    for tenant in range(len(trace.tenants)):
+        assert drawn[trace.tenant == tenant].sum() == round((trace.tenant == tenant).sum() / 4)
+
+
+def test_their_declarations_are_as_wrong_as_those_of_others(tmp_path: Path) -> None:
+    """The same seed draws errors and plain jobs: they must not hang together."""
+    trace = read_trace(made(tmp_path, jobs=40)).trace
+    wrong: dict[bool, list[float]] = {True: [], False: []}
+    for seed in range(400):
+        plain = PlainJobs(0.1, seed=seed).drawn(trace)
+        declared = RunTimeClaims(declared_error=2.0, seed=seed).declared(trace, trace.duration_s)
+        error = np.abs(np.log2(declared / trace.duration_s))
+        for flag in wrong:
+            wrong[flag] += error[plain == flag].tolist()
+    assert np.mean(wrong[True]) == pytest.approx(np.mean(wrong[False]), rel=0.1)
 
 
 def test_the_part_of_one_tenant_stands_above_that_of_all(tmp_path: Path) -> None:
