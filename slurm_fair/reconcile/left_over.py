@@ -10,7 +10,7 @@ from slurm_fair.model import JobTable, Leases, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 
 _THIS_RULE = 1 << 32  # a checksum is never smaller; those by the rule before this one were
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, and its bits are well mixed: the golden ratio's
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, and its bits are well mixed: the golden ratio's
 _HALF = np.uint64(32)
 
 
@@ -51,9 +51,9 @@ def _sum_of_wishes(jobs: JobTable, waits: Bools) -> np.uint64:
     """
     mixed = jobs.key.astype(np.uint64)
     for wish in (jobs.gpus, jobs.restarts, jobs.cpus, jobs.memory_mb):
-        mixed *= _SPREAD
+        mixed *= _MIXER
         mixed += wish.view(np.uint64)
     mixed ^= mixed >> _HALF
-    mixed *= _SPREAD
+    mixed *= _MIXER
     mixed ^= mixed >> _HALF
     return np.uint64(mixed.sum(where=waits))
