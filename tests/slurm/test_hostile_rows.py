@@ -180,10 +180,12 @@ def test_a_row_that_its_user_spoils_takes_nobodys_turn_and_keeps_no_gpu(
     phantom = site.submit(8, tenant="speech", user=HOSTILE)
     for job in (*honest, phantom):
         job.runs()
-    ghosts = [site.submit(8, tenant="speech", user=HOSTILE) for _ in range(3)]
+    # Held until they are spoiled: as they were submitted they would have a turn of their own.
+    ghosts = [site.submit(8, "--hold", tenant="speech", user=HOSTILE) for _ in range(3)]
     site.ticks_pass(1)
     for ghost in ghosts:
         ghost.update(spoils, user=HOSTILE)
+        ghost.scontrol("release", user=HOSTILE)
     phantom.scontrol("requeue", user=HOSTILE)
     phantom.update(spoils, user=HOSTILE)
     third = site.submit(8, tenant="vision", user=HONEST).runs(15)
