@@ -16,7 +16,6 @@ from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.profiling import Profiling
 from slurm_fair.policy.registry import load_recorded
-from slurm_fair.reconcile.left_over import by_this_rule
 from slurm_fair.store import Reader
 from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
 
@@ -70,15 +69,10 @@ def replayed(
         standing = standing._replace(
             tick=record.number - 1,
             ledger=record.amended or standing.ledger,
-            left_over=_left_over(standing, record),
+            left_over=standing.left_over if record.left_over is None else record.left_over,
         )
         ready = prepare(standing, record.snapshot, rules)
         if record.number == number:
-            if not by_this_rule(standing.left_over):
-                raise InputError(
-                    f"tick {number} cannot be computed again by this version: an earlier one noted otherwise what "
-                    "the plan before it left over"
-                )
             return decide(ready.view, rules, WallClock(), fault=ready.fault), record
         leases, _, _ = reconcile(ready, record.plan, rules)
         plan = record.plan
@@ -86,12 +80,6 @@ def replayed(
             leases, plan = without_effect(leases, plan, ready.view)
         standing = conclude(ready, leases, record.outcomes, plan, rules, acted=not record.dry_run)
     raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
-
-
-def _left_over(standing: Standing, record: TickRecord) -> int:
-    """The queue left over as the tick knew it; where an earlier version noted it, as it comes out now."""
-    noted = record.left_over
-    return noted if noted is not None and by_this_rule(noted) else standing.left_over
 
 
 def rules_then(record: TickRecord, settings: LedgerSettings) -> Rules:

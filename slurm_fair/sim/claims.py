@@ -43,7 +43,7 @@ class RunTimeClaims:
         if self.declared_error != 1.0:
             draws = np.random.default_rng([self.seed, len(trace)]).standard_normal(len(trace))
             factor = np.exp(math.log(self.declared_error) * draws)
-            seconds = seconds * factor[np.argsort(np.argsort(trace.job_id, kind="stable"), kind="stable")]
+            seconds = seconds * factor[trace.ranks_of_ids()]
         if self.declares:
             seconds = seconds * _of_tenants(self.declares, trace.tenants, trace.tenant)
         return seconds

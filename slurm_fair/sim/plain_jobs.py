@@ -27,8 +27,10 @@ class PlainJobs:
     def drawn(self, trace: Trace) -> Bools:
         """True for the trace's jobs that are plain: of each tenant's so many as its part comes to, rounded."""
         plain = np.zeros(len(trace), dtype=bool)
+        if not self.part and not any(self.of_tenant.values()):
+            return plain
         draws = np.random.default_rng([self.seed, len(trace), _DRAWS]).random(len(trace))
-        draw = draws[np.argsort(np.argsort(trace.job_id, kind="stable"), kind="stable")]
+        draw = draws[trace.ranks_of_ids()]
         for number, name in enumerate(trace.tenants):
             mine = np.flatnonzero(trace.tenant == number)
             count = round(self.of_tenant.get(name, self.part) * len(mine))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import Mode
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts, ranks
 
 __all__ = ["OPTIONAL", "REQUIRED", "Mode", "Trace"]
 REQUIRED = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
@@ -67,6 +67,10 @@ class Trace(Columns):
         changed = super().with_columns(**columns)
         changed._check_further()
         return changed
+
+    def ranks_of_ids(self) -> Ints:
+        """The place of each job when they are sorted by id: it does not hang on the order of the rows."""
+        return ranks(len(self), self.job_id.argsort(kind="stable"))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, further columns too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def compared(patch: pytest.MonkeyPatch) -> None:
     def seen(columns: JobColumns, rows: Ints) -> JobTable:
         shown = kept(columns, rows)
         for name, column in shown._arrays().items():
-            if name == "gpu_weight" and name in columns._steady:
+            if name == "gpu_weight" and name in columns._steady_names:
                 continue  # no GPUs are weighed
             anew = getattr(columns, name)[rows]
             assert np.array_equal(column, anew, equal_nan=column.dtype.kind == "f"), (
@@ -26,3 +28,11 @@ def compared(patch: pytest.MonkeyPatch) -> None:
         return shown
 
     patch.setattr(JobColumns, "seen", seen)
+
+
+@pytest.fixture(autouse=True)
+def looks_are_compared() -> Iterator[None]:
+    """All tests of a folder whose conftest names it."""
+    with pytest.MonkeyPatch.context() as patch:
+        compared(patch)
+        yield

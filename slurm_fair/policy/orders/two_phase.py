@@ -14,7 +14,7 @@ import numpy as np
 from slurm_fair.ledger.formulas import Numbers, rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, find, ranks, take_or
-from slurm_fair.policy.orders.alike import alike, alike_in_order
+from slurm_fair.policy.orders.alike import alike
 from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.orders.walk import Candidates
 from slurm_fair.policy.packing.gang import Pools
@@ -92,9 +92,7 @@ def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> In
     if group.max() <= np.iinfo(np.int16).max:
         group = group.astype(np.int16)
     if all_of(submit[1:] >= submit[:-1]):  # mostly they come by age, and what is equal stays as it came
-        by_need = alike_in_order(rho)
-        order: Ints = by_need[group[by_need].argsort(kind="stable")]
-        return order
+        return np.lexsort((alike(rho), group))
     return np.lexsort((submit, alike(rho), group))
 
 
@@ -110,9 +108,9 @@ def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float
     rho = alike(rho_for_choosing(had, balances.owed[tenant]))
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so. A tenant's own rho
     # never falls, so that only what is alike among tenants needs more than one number.
-    order = alike_in_order(rho)
-    numbers, whose = rho[order], tenant[order]
-    if not any_of((numbers[1:] == numbers[:-1]) & (whose[1:] != whose[:-1])):
+    order: Ints = rho.argsort(kind="stable")
+    in_order, whose = rho[order], tenant[order]
+    if not any_of((in_order[1:] == in_order[:-1]) & (whose[1:] != whose[:-1])):
         return order
     weight = balances.weight[tenant]
     per_weight = np.empty(len(tenant))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import JobTable, Told
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
-from slurm_fair.sim.world.columns import Plain
+from slurm_fair.sim.world.columns import Steady
 from slurm_fair.sim.world.load import Population
 from slurm_fair.sim.world.work import Progress
 
@@ -30,16 +30,13 @@ class Reports:
 
     def __init__(self, population: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
         self._population, self._claims = population, claims
-        self._count, self._declared, self._hidden = -1, Plain({}), Plain({})
+        self._count, self._declared, self._hidden = -1, Steady({}), Steady({})
 
     def at(self, rows: Ints, shown: JobTable, now: float) -> Told:
         """The claims of these jobs, which a look shows so."""
         population, running = self._population, shown.running
-        claims: dict[str, NDArray[Any]] = {}
-        truth: dict[str, NDArray[Any]] = {}
-        self._never_changing()
-        self._declared.put(rows, claims)
-        self._hidden.put(rows, truth)
+        self._take_in_new_jobs()
+        claims, truth = self._declared.at(rows), self._hidden.at(rows)
         work, first = truth["work"], truth["first_regime"]
         done = self._done(rows, running, work, now)
         declared = claims["declared_seconds"]
@@ -61,8 +58,7 @@ class Reports:
             **dict.fromkeys(_REPORTED, unknown), batch_size=self._population.regimes.batch_size.take(first)
         )
 
-    def _never_changing(self) -> None:
-        """Take in the jobs that came since the last look."""
+    def _take_in_new_jobs(self) -> None:
         population, jobs = self._population, self._population.jobs
         if self._count == jobs.count:
             return
@@ -71,8 +67,8 @@ class Reports:
         columns |= {"rate": population.rates, "spread_rate": population.spread_rates}
         columns |= {"declared_seconds": jobs.declared, **self._of_one_regime()}
         columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
-        self._declared = Plain({name: column[: jobs.count] for name, column in columns.items()})
-        self._hidden = Plain({name: getattr(jobs, name)[: jobs.count] for name in _HIDDEN})
+        self._declared = Steady({name: column[: jobs.count] for name, column in columns.items()})
+        self._hidden = Steady({name: getattr(jobs, name)[: jobs.count] for name in _HIDDEN})
 
     def _of_one_regime(self) -> dict[str, NDArray[Any]]:
         """The claims that come of regimes, where no job ever changes to another; the epoch where nobody counts."""

@@ -18,7 +18,7 @@ _CHANGING = (
     "gated", "pinned", "state", "blocked", "acknowledged",
 )  # fmt: skip
 # The same from its submission on, and for all jobs of a trace that says nothing of it.
-_PLAIN = (
+_STEADY = (
     "key", "tenant", "user", "partition", "usual_gpus", "nodes", "most_nodes", "gpus_per_node", "gpu_type",
     "cpus", "memory_mb", "array_limit", "time_limit_seconds", "weight",
     "checkpoints", "requeueable", "restartable",
@@ -27,7 +27,7 @@ _BY_PLACE = "gpu_weight"  # changes with each start where GPUs are weighed, else
 _MOST_LENGTHS = 512
 
 
-class Plain:
+class Steady:
     """Columns that stay as they are for each job.
 
     Those of the jobs of the last look are kept. A column whose entries are all alike is cut once for each number
@@ -43,8 +43,8 @@ class Plain:
         self._rows: Ints | None = None  # of the last look
         self._shown: dict[str, NDArray[Any]] = {}
 
-    def put(self, rows: Ints, shown: dict[str, NDArray[Any]]) -> None:
-        """The columns at these rows, beside others."""
+    def at(self, rows: Ints) -> dict[str, NDArray[Any]]:
+        """The columns at these rows."""
         count = len(rows)
         made = self._made.get(count)
         if made is None:
@@ -53,7 +53,7 @@ class Plain:
             made = self._made[count] = {name: column[:count] for name, column in self._alike}
         if rows is not self._rows:
             self._rows, self._shown = rows, _taken(self._differ, rows)
-        shown |= made | self._shown
+        return made | self._shown
 
 
 def _taken(columns: Mapping[str, NDArray[Any]], rows: Ints) -> dict[str, NDArray[Any]]:
@@ -217,9 +217,9 @@ class JobColumns:
     def __init__(self, capacity: int = 0, *, weighed: bool = False) -> None:
         self.count, self.cells = 0, Cells()
         self._names = (*_CHANGING, _BY_PLACE) if weighed else _CHANGING
-        self._steady = _PLAIN if weighed else (*_PLAIN, _BY_PLACE)
+        self._steady_names = _STEADY if weighed else (*_STEADY, _BY_PLACE)
         self._noted: set[int] = set()
-        self._plain: Plain | None = None  # of the jobs that there are
+        self._steady: Steady | None = None  # of the jobs that there are
         for name, kind in get_annotations(JobColumns).items():
             setattr(self, name, np.zeros(0, dtype=DTYPES[str(kind)]))
         self._grow(capacity)
@@ -240,22 +240,20 @@ class JobColumns:
         rows = slice(self.count, self.count + count)
         if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
-        self.count, self._plain = rows.stop, None
+        self.count, self._steady = rows.stop, None
         self.gpu_weight[rows] = 1.0
         return rows
 
     def seen(self, rows: Ints) -> JobTable:
         """The table that a look shows of these jobs: as they are now, whatever happens later."""
-        if self._plain is None:
-            self._plain = Plain({name: getattr(self, name)[: self.count] for name in self._steady})
-        columns = self._changing.at(rows)
-        self._plain.put(rows, columns)
-        return JobTable.unchecked(columns)
+        if self._steady is None:
+            self._steady = Steady({name: getattr(self, name)[: self.count] for name in self._steady_names})
+        return JobTable.unchecked(self._changing.at(rows) | self._steady.at(rows))
 
     def renumber_tenants(self, number: Ints) -> None:
         """Give each job's tenant its new number; `number` is by the old one."""
         self.tenant[: self.count] = number[self.tenant[: self.count]]
-        self._plain = None
+        self._steady = None
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats]:
         """The speed of these jobs now, and since when they have it."""

@@ -20,9 +20,8 @@ from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import LeaseTerms, Standing, Verdict
 from slurm_fair.policy import registry
-from slurm_fair.reconcile.left_over import left_over
 from slurm_fair.store import SqliteJournal, open_journal
-from slurm_fair.tick import Stopwatch, one_tick, prepared, tick
+from slurm_fair.tick import Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.board_scene import recorded
 from tests.support.builders import snapshot
@@ -118,20 +117,9 @@ def test_what_an_old_tick_does_not_name_is_as_it_was_by_default_then(
         assert not second_comes_out_the_same(journal)
 
 
-def left_over_of_before(*asked: Any) -> int:
-    """The queue left over as an earlier version noted it: in 32 bits."""
-    return left_over(*asked) % 2**32
-
-
-@pytest.mark.parametrize("before", [False, True], ids=["by this version", "by the one before"])
 @pytest.mark.parametrize(("acts", "reloads"), [(False, False), (True, True), (True, False)])
-def test_a_tick_between_two_beats_comes_out_the_same(
-    tmp_path: Path, acts: bool, reloads: bool, before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tick_between_two_beats_comes_out_the_same(tmp_path: Path, acts: bool, reloads: bool) -> None:
     """A look after one of a dry run, or after a reload, decides anew, though its queue is the one of before."""
-    if before:
-        monkeypatch.setattr(prepared, "left_over", left_over_of_before)
-        monkeypatch.setattr(one_tick, "left_over", left_over_of_before)
     terms = LeaseTerms(term=64.0, interval=10.0, grace=5.0, aligned=False, renewal=32.0, interval_min=1.0)
     clock, seen, standing = PushedClock(BEGAN), StubCluster(), Standing.new(BEGAN)
     rules = replace(rules_of(from_tree({"policy": {"name": "astraea"}}, "test")), terms=terms)
@@ -143,23 +131,10 @@ def test_a_tick_between_two_beats_comes_out_the_same(
             cluster = seen if acts else DryRun(seen)
             standing = tick(cluster, clock, journal, rules, standing, Stopwatch(clock.now)).standing
             standing = standing._replace(left_over=0) if reloads else standing
-        monkeypatch.undo()
         for number in (3, 4):
             again, then = planned_again(journal, number, LedgerSettings())
             assert bool((then.plan.verdict == Verdict.GRANT).any()) == (not acts or (reloads and number == 3))
             assert same_plan(again, then.plan)
-
-
-def test_a_tick_whose_standing_an_earlier_version_kept_is_refused_in_one_line(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "journal.db") as journal:
-        record, standing = recorded()
-        journal.append(record._replace(number=50), standing._replace(tick=50, left_over=7))
-        for number in (51, 52):
-            journal.append(record._replace(number=number, left_over=7), standing._replace(tick=number))
-        said = "^tick 51 cannot be computed again by this version: an earlier one noted otherwise .*$"
-        with pytest.raises(InputError, match=said):
-            planned_again(journal, 51, LedgerSettings())
-        planned_again(journal, 52, LedgerSettings())
 
 
 def test_a_tick_with_a_setting_that_is_gone_is_refused_in_one_line(tmp_path: Path) -> None:

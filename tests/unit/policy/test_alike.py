@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.policy import alike
-from slurm_fair.policy.orders.alike import alike_in_order
 
 NUMBERS = st.floats(min_value=1e-12, max_value=1e15)
 
@@ -38,27 +37,3 @@ def test_numbers_without_digits_stay() -> None:
     values = np.array([0.0, -0.0, np.inf, -np.inf])
     assert alike(values).tolist() == values.tolist()
     assert np.isnan(alike(np.array([np.nan]))).all()
-
-
-ODD = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    1e-300,
-    -1e300,
-    float("inf"),
-    float("-inf"),
-    float("nan"),
-    -float("nan"),
-    -5e-324,
-]
-
-
-@given(st.lists(st.sampled_from(ODD) | st.floats(), min_size=1, max_size=30), st.integers(0, 99))
-def test_many_numbers_are_put_in_order_as_few_are(numbers: list[float], seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    with np.errstate(over="ignore"):
-        some = chance.choice(np.array(numbers), 2000) * (1.0 + 1e-13 * chance.integers(0, 3, 2000))
-    assert alike_in_order(some).tolist() == alike(some).argsort(kind="stable").tolist()
-    assert alike_in_order(some[:40]).tolist() == alike(some[:40]).argsort(kind="stable").tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot
 from slurm_fair.model.columns import find
-from slurm_fair.reconcile.left_over import by_this_rule, left_over
+from slurm_fair.reconcile.left_over import left_over
 from tests.support.builders import job, lease, leases, snapshot
 
 RUNS: dict[str, Any] = {"gpus": 4, "state": JobState.RUNNING, "start": 100, "on": {"n1": 4}}
@@ -69,12 +69,6 @@ def test_wishes_that_change_among_jobs_are_news() -> None:
         checksum(seen(WAITS, *(job(3 + at, gpus=gpus) for at, gpus in enumerate(sizes)))) for sizes in SIZES
     ]
     assert len(set(several)) == len(SIZES)
-
-
-def test_checksums_of_an_earlier_version_are_told_apart() -> None:
-    assert by_this_rule(AFTER_THE_PLAN)
-    assert by_this_rule(0)
-    assert not by_this_rule(2**32 - 1)
 
 
 def test_who_waits_is_not_taken_for_who_has_a_lease() -> None:

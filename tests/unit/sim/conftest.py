@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.support.seen_anew import looks_are_compared
 
-import pytest
-
-from tests.support.seen_anew import compared
-
-
-@pytest.fixture(autouse=True)
-def _looks_are_compared() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        compared(patch)
-        yield
+__all__ = ["looks_are_compared"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.sim.world.columns import JobColumns, Plain
+from slurm_fair.sim.world.columns import JobColumns, Steady
 
 
 def test_rows_that_are_added_keep_what_stood_before() -> None:
@@ -47,15 +47,13 @@ def test_where_gpus_are_weighed_their_weight_changes_from_look_to_look() -> None
 
 def test_columns_whose_entries_are_alike_are_cut_and_others_taken() -> None:
     nan = np.full(3, np.nan)
-    plain = Plain({"alike": np.array([5, 5, 5]), "differ": np.array([1, 2, 3]), "nan": nan})
-    shown: dict[str, np.ndarray] = {}
-    plain.put(np.array([2, 0]), shown)
+    steady = Steady({"alike": np.array([5, 5, 5]), "differ": np.array([1, 2, 3]), "nan": nan})
+    shown = steady.at(np.array([2, 0]))
     assert shown["alike"].tolist() == [5, 5]
     assert shown["differ"].tolist() == [3, 1]
     assert np.isnan(shown["nan"]).tolist() == [True, True]
     assert not shown["alike"].flags.writeable
-    again: dict[str, np.ndarray] = {}
-    plain.put(np.array([1, 1]), again)
+    again = steady.at(np.array([1, 1]))
     assert again["alike"] is shown["alike"]
 
 
