@@ -30,7 +30,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.efficiency import completion_seconds
 from slurm_fair.policy.registry import names
 from slurm_fair.sim import Scenario, SimulationResult, rules_for, simulate
-from slurm_fair.sim.claims import RunTimeClaims
+from slurm_fair.sim.truthfulness import Truthfulness
 from slurm_fair.trace import WORKLOADS, Trace, TraceWish, generate, read_trace, uniform
 
 MEASURES = ("liar_service", "liar_jct", "honest_service", "honest_jct")
@@ -47,11 +47,9 @@ class Lie:
     declares: float = 1.0
     left: float = 1.0
 
-    def claims(self, tenant: str) -> RunTimeClaims:
-        """The claims of a scenario in which this tenant lies."""
-        return RunTimeClaims(
-            self.progress, declares={tenant: self.declares}, reports_left={tenant: self.left}
-        )
+    def truthfulness(self, tenant: str) -> Truthfulness:
+        """A scenario in which this tenant lies has this."""
+        return Truthfulness(self.progress, declares={tenant: self.declares}, reports_left={tenant: self.left})
 
 
 LIES = (
@@ -131,7 +129,7 @@ def rows_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             trace = _trace(options, seed)
             plain = Scenario(trace, uniform(options.gpus, 8))
             honest = {
-                progress: _simulated(replace(plain, claims=RunTimeClaims(progress)), policy, seed)
+                progress: _simulated(replace(plain, truthfulness=Truthfulness(progress)), policy, seed)
                 for progress in dict.fromkeys(lie.progress for lie in lies)
             }
             for lie in lies:
@@ -143,7 +141,7 @@ def _row(
     plain: Scenario, policy: str, seed: int, lie: Lie, liar: str, honest: SimulationResult
 ) -> dict[str, Any]:
     began, cpu, trace = time.perf_counter(), time.process_time(), plain.trace
-    lied = _simulated(replace(plain, claims=lie.claims(liar)), policy, seed)
+    lied = _simulated(replace(plain, truthfulness=lie.truthfulness(liar)), policy, seed)
     crowded = float(trace.submit_s.max() - trace.submit_s.min())
     return {
         "size": {"jobs": len(trace), "gpus": plain.machines.total_gpus, "tenants": len(trace.tenants)},

@@ -13,7 +13,7 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
-from slurm_fair_accounting.drawing.page_file import claimed
+from slurm_fair_accounting.drawing.page_file import replacing
 from slurm_fair_accounting.drawing.report_page import report_page
 from slurm_fair_accounting.reports.registry import REPORTS, Make
 from slurm_fair_accounting.source.event_file import EventFile, read_events
@@ -132,7 +132,7 @@ def _report_command(
             month, start, end = (others.pop(name) for name in ("month", "start", "end"))
             start, end = span_of(month, start, end, now())
             form = _form(others)
-        with _one_line(), claimed(html, source) if html else nullcontext() as write:
+        with _one_line(), replacing(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
                 report = make(journal, period, Choice(tenant, user, share))

@@ -60,12 +60,12 @@ class Gandiva:
 
     def plan(self, view: View) -> Plan:
         """Grant those first that waited longest. The running jobs that began their slice last stay longest."""
-        move = self._movers(view) if self.migrate and view.expired.any() else None
+        move = self._movers(view) if self.migrate and view.over.any() else None
         waits = np.flatnonzero(view.waiting)
         if len(waits) == 0 and move is None:
             return ordered(view, waits, memory=_still_moving(view, None), words=WORDS)
         waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.submit[waits]))]
-        runs = np.flatnonzero(view.expired)
+        runs = np.flatnonzero(view.over)
         runs = runs[np.lexsort((view.first_submit[runs], -view.snapshot.jobs.start[runs]))]
         memory = _still_moving(view, move)
         affinity = _Affinity(view, memory.get(MOVING, ()))
@@ -90,7 +90,7 @@ class Gandiva:
             return None
         rows = view.holdings.row[view.holdings.node == node]
         elsewhere = view.holdings.row[view.holdings.node != node]
-        if np.isin(rows, elsewhere).any() or not (view.expired & ~view.pinned_down)[rows].all():
+        if np.isin(rows, elsewhere).any() or not (view.over & ~view.only_renewable)[rows].all():
             return None
         fuller = view.free_gpus[(used > 0) & (idle_part < idle_part[node])]
         gangs = -np.sort(-view.snapshot.jobs.gpus[rows])

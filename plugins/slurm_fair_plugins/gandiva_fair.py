@@ -106,7 +106,7 @@ class _Stride:
         self.passes[rows] = passes
         # What is kept is that of the last quantum, so that looks in between change nothing.
         self.memory: Mapping[str, Any] = view.memory
-        if any_of(new) or any_of(view.expired) or not view.memory:
+        if any_of(new) or any_of(view.over) or not view.memory:
             self.memory = {PASSES: keep_job_numbers(view, rows, passes, had=had)}
 
 

@@ -66,7 +66,7 @@ class Hived:
         first = oldest_first(view, first)
         others = np.setdiff1d(waits, first)
         others = oldest_first(view, others)
-        lent = oldest_first(view, np.flatnonzero(view.expired & ~owners))
+        lent = oldest_first(view, np.flatnonzero(view.over & ~owners))
         order = np.concatenate([first, lent, others])
         buddies = _Buddies(view, owners, first)
         borrows = np.where(view.waiting, 1.0, np.nan)
@@ -121,7 +121,7 @@ class _Buddies:
     def __init__(self, view: View, owners: Bools, guaranteed: Ints) -> None:
         nodes, held = view.snapshot.nodes, view.holdings
         mine = owners[held.row]
-        stays = mine | ~(view.expired & ~view.pinned_down)[held.row]
+        stays = mine | ~(view.over & ~view.only_renewable)[held.row]
         self._guaranteed = frozenset(guaranteed.tolist())
         self._own = np.bincount(held.node[mine], held.gpus[mine], len(nodes)).astype(np.int64)
         self._to_be_had = nodes.capacity - np.bincount(held.node[stays], held.gpus[stays], len(nodes)).astype(

@@ -165,7 +165,7 @@ class _RoundAccounts:
             return True
         if not len(self.crowd.key) or self._shared_out(kept):
             return False
-        if len(self.view.leases) > 0 and not any_of(self.view.expired):
+        if len(self.view.leases) > 0 and not any_of(self.view.over):
             return False
         due = kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds
         self.again = math.inf if due else kept["at"] + self.policy.reset_seconds
@@ -246,7 +246,7 @@ class _RoundAccounts:
     def _offered(self) -> list[float]:
         """GPUs of each type that the round is about."""
         view, nodes = self.view, self.view.snapshot.nodes
-        places, held = view.lease_places, view.expired[view.lease_places.row]
+        places, held = view.lease_places, view.over[view.lease_places.row]
         if len(view.snapshot.gpu_types) == 1:
             return [float(view.free_in_all + places.gpus[held].sum())] * len(self.kinds)
         free = view.free_gpus + places.take(held).per_node(len(nodes))

@@ -23,7 +23,7 @@ from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
-from slurm_fair.tick import decide, prepare, reconcile, unanswered_requests
+from slurm_fair.tick import decide, open_requests, prepare, reconcile
 
 _WITHOUT_PAST = (
     "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"
@@ -49,7 +49,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     standing = standing or Standing.new(clock.now())
     commands = commands_of(site.config, site.places)
     cluster = SlurmCluster(commands, site.config.cluster, clock.now, MarksInHand(marks), NoIntents())
-    snapshot = cluster.observe(unanswered_requests(standing))
+    snapshot = cluster.observe(open_requests(standing))
     if isinstance(snapshot, Blind):
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
     planner = planner_of(site.config, rules)

@@ -315,7 +315,7 @@ class Daemon:
         """The instant of the next look after a tick that began at `began`."""
         idle, terms = self.shadow or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
-        breath = math.inf if idle else self.watch.breath_seconds(2 * self.last_look_seconds, terms)
+        breath = math.inf if idle else self.watch.pause_seconds(2 * self.last_look_seconds, terms)
         return min(now + self.confirm_in, next_look(self.standing, terms, began, now, breath, left))
 
     # -- beside the ticks ---------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from slurm_fair.lab import build
 from slurm_fair.lab import sweep as sweeping
 from slurm_fair.lab.daemons import LabDaemon
 from slurm_fair.lab.packages import available, path_with_system_folders
-from slurm_fair.lab.ports import PortClaim, claim_ports, name_is_loopback
+from slurm_fair.lab.ports import PortLock, lock_ports, name_is_loopback
 from slurm_fair.lab.spec import SOCKET_PATH_BYTES, LabSite, LabSpec, longest_socket_path
 
 READY_SECONDS = 60.0
@@ -55,7 +55,7 @@ class Lab:
         self.node_names = self.spec.node_names
         self.env = _environment(self.conf)
         self._daemons: dict[str, LabDaemon] = {}
-        self._claim: PortClaim | None = None
+        self._ports: PortLock | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._finalizer: weakref.finalize[[int, Path, bool], Lab] | None = None
 
@@ -82,8 +82,8 @@ class Lab:
             daemon.kill()
         survivors = sweeping.kill_leftovers(self.folder)
         self._daemons.clear()
-        if self._claim is not None:
-            self._claim.release()
+        if self._ports is not None:
+            self._ports.release()
         if survivors:
             raise LabError(
                 f"lab: processes {survivors} of {self.folder} would not end: ask `ps -o stat,wchan`"
@@ -245,8 +245,8 @@ class Lab:
         daemon.wait_ready(READY_SECONDS)
 
     def _site(self) -> LabSite:
-        self._claim = claim_ports(3 + len(self.node_names))
-        ctld, dbd, mariadb, first = self._claim.ports[:4]
+        self._ports = lock_ports(3 + len(self.node_names))
+        ctld, dbd, mariadb, first = self._ports.ports[:4]
         return LabSite(
             folder=self.folder,
             hostname=socket.gethostname().partition(".")[0],

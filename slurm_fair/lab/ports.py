@@ -1,6 +1,6 @@
 """Free TCP ports for a lab, so that labs that start at the same moment never collide.
 
-A claim is held by listening names in Linux's abstract socket space: they need no file, belong to the same
+A lock is held by listening names in Linux's abstract socket space: they need no file, belong to the same
 network namespace as the ports that they stand for, and vanish with the process that holds them.
 """
 
@@ -20,8 +20,8 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 @dataclass(slots=True)
-class PortClaim:
-    """Consecutive ports that no other lab gets while this claim is open."""
+class PortLock:
+    """Consecutive ports that no other lab gets while this lock is open."""
 
     ports: tuple[int, ...]
     _holders: list[socket.socket] = field(repr=False)
@@ -54,8 +54,8 @@ def port_ceiling() -> int:
     return lowest if lowest > FIRST_PORT + 4 * BLOCK else 65_536
 
 
-def claim_ports(count: int, *, start_hint: int | None = None) -> PortClaim:
-    """Claim `count` consecutive free ports; start_hint spreads the search."""
+def lock_ports(count: int, *, start_hint: int | None = None) -> PortLock:
+    """Lock `count` consecutive free ports; start_hint spreads the search."""
     blocks = (port_ceiling() - FIRST_PORT) // BLOCK
     needed = -(-count // BLOCK)
     hint = os.getpid() if start_hint is None else start_hint
@@ -63,28 +63,28 @@ def claim_ports(count: int, *, start_hint: int | None = None) -> PortClaim:
         first = (hint + offset) % blocks
         if first + needed > blocks:
             continue
-        claim = _claim(first, needed, count)
-        if claim is not None:
-            return claim
+        lock = _locked(first, needed, count)
+        if lock is not None:
+            return lock
     raise LabError(
         f"no {count} free ports in a row between {FIRST_PORT} and {port_ceiling() - 1}: "
         "stop other labs or services, or ask for fewer nodes"
     )
 
 
-def _claim(first_block: int, needed: int, count: int) -> PortClaim | None:
+def _locked(first_block: int, needed: int, count: int) -> PortLock | None:
     """Hold the blocks, then see whether strangers use any of the ports."""
     start = FIRST_PORT + first_block * BLOCK
-    claim = PortClaim(tuple(range(start, start + count)), [])
+    lock = PortLock(tuple(range(start, start + count)), [])
     for block in range(first_block, first_block + needed):
         holder = _hold(f"\0slurm-fair-lab-ports/{block}")
         if holder is None:
-            claim.release()
+            lock.release()
             return None
-        claim._holders.append(holder)
-    if all(port_is_free(port) for port in claim.ports):
-        return claim
-    claim.release()
+        lock._holders.append(holder)
+    if all(port_is_free(port) for port in lock.ports):
+        return lock
+    lock.release()
     return None
 
 

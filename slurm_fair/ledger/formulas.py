@@ -66,7 +66,7 @@ def water_levels(group: Ints, gpus: Numbers, weight: Floats, share: Floats) -> F
 
 
 def rho(had: Floats, owed: Floats, *, nothing_owed: float) -> Floats:
-    """Eq. 5, 12 and 15; `nothing_owed` is how 0/0 reads, and anything/0 is infinitely well served."""
+    """Eq. 5, 12 and 15. 0/0 is `nothing_owed`; who had something and was owed nothing has inf."""
     result = ratio(had, owed, nothing=np.inf)
     result[(had <= ZERO) & (owed <= ZERO)] = nothing_owed
     return result

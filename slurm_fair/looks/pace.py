@@ -28,7 +28,7 @@ def next_look(
     terms: LeaseTerms,
     began: float,
     now: float,
-    breath_seconds: float = 0.0,
+    pause_seconds: float = 0.0,
     gates_left: bool = False,
 ) -> float:
     """An interval after the last look began, or sooner: see the conditions, one by one.
@@ -44,8 +44,8 @@ def next_look(
     due = began + terms.interval
     busy = leases.revoking | leases.promised
     if busy.any():
-        due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
-        due = min(due, _next_grace(standing, terms, now)) if math.isfinite(breath_seconds) else due
+        due = min(due, now + max(_BUSY_SECONDS, pause_seconds))
+        due = min(due, _next_grace(standing, terms, now)) if math.isfinite(pause_seconds) else due
     due = min(due, max(_next_decision(standing, terms, began, now), began + terms.interval_min))
     if not terms.grants_at(now):
         due = min(due, terms.next_common_end(now))

@@ -54,9 +54,9 @@ class Watch:
             return _CONFIRM_SECONDS if done.odd else math.inf
         if done.record is not None:
             self._say()
-        return max(self.ending.seconds, self.breath_seconds(0.0, terms))
+        return max(self.ending.seconds, self.pause_seconds(0.0, terms))
 
-    def breath_seconds(self, least: float, terms: LeaseTerms) -> float:
+    def pause_seconds(self, least: float, terms: LeaseTerms) -> float:
         """Seconds between two looks while jobs change places: at least so many, and what slurmctld can bear."""
         return max(least, self.allowance.wait_seconds()) if terms.follows_changes else least
 

@@ -47,10 +47,10 @@ def objections(plan: Plan, view: View) -> str:
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     if granted.size and not all_of(view.waiting[granted]):
         return "it grants a job that cannot start now"
-    over = not renewed.size or all_of(view.flags(view.decided_now)[renewed])
-    if not over or (revoked.size and not all_of(view.expired[revoked])):
+    over = not renewed.size or all_of(view.flags(view.decided_rows)[renewed])
+    if not over or (revoked.size and not all_of(view.over[revoked])):
         return "it ends or renews a lease that is not over"
-    if revoked.size and any_of(view.pinned_down[revoked]):
+    if revoked.size and any_of(view.only_renewable[revoked]):
         return "it revokes a job that would lose its work"
     if not granted.size and not len(plan.places.row):
         return ""

@@ -11,7 +11,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.policy.packing.gang import Sites
-from slurm_fair.policy.situations import OVER, SITUATIONS
+from slurm_fair.policy.situations import LEASE_OVER, SITUATIONS
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
@@ -50,7 +50,7 @@ def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Ver
 
     A policy may replace it where it has a choice; elsewhere it stands. A lease that is over is renewed by default.
     """
-    if lease == OVER:
+    if lease == LEASE_OVER:
         return Verdict.RENEW, "nobody who is owed more can use its GPUs"
     if state is JobState.DONE:
         return Verdict.LEAVE, "it has ended"
@@ -95,17 +95,17 @@ class Draft:
         """This verdict for these rows, for this reason."""
         if len(rows):
             self.decide(rows, verdict)
-            self.because(rows, reason)
+            self.give_reason(rows, reason)
 
     def decide(self, rows: Rows, verdict: Verdict) -> None:
         """This verdict for these rows; why is explained apart."""
         self._verdict[rows] = verdict
 
-    def because(self, rows: Rows, reason: str) -> None:
+    def give_reason(self, rows: Rows, reason: str) -> None:
         """Set the reason of rows whose verdict does not change."""
         self._said.append((rows.copy(), reason))  # its maker may go on to use it
 
-    def explain(self, why: Callable[[], Iterable[Saying]]) -> None:
+    def explain_later(self, why: Callable[[], Iterable[Saying]]) -> None:
         """Give reasons that are worked out only when somebody asks why."""
         self._said.append(why)
 

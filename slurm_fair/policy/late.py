@@ -20,9 +20,9 @@ def carried_over(plan: Plan, then: View, view: View, note: str) -> Plan:
     """
     at = find(then.snapshot.jobs.key, view.snapshot.jobs.key)
     said = take_or(plan.verdict, at, np.int8(Verdict.LEAVE))
-    revoked = (said == Verdict.REVOKE) & view.expired & ~view.pinned_down
+    revoked = (said == Verdict.REVOKE) & view.over & ~view.only_renewable
     places = _still_free(_places(plan, then, view, (said == Verdict.GRANT) & view.waiting), view, revoked)
-    renewed = (said == Verdict.RENEW) & view.flags(view.decided_now)
+    renewed = (said == Verdict.RENEW) & view.flags(view.decided_rows)
     stands = standstill(view, note)
     verdict = stands.verdict.copy()
     verdict[renewed] = Verdict.RENEW

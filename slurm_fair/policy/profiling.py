@@ -238,12 +238,12 @@ class _Seekers:
             shapes = Shapes.of(pools, snapshot, np.array([row]), np.array([kind]))
             for gang in shapes.ways_of(0):
                 sites = self.lay(room, gang) or []
-                claimed = gang.claims(sites, pools.size_of, room.gpus_of)
-                if not sites or gpus_of(claimed) > most:
+                taken = gang.taken(sites, pools.size_of, room.gpus_of)
+                if not sites or gpus_of(taken) > most:
                     continue
-                for node, gpus in claimed:
+                for node, gpus in taken:
                     room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
-                return kind, sites if gang.whole else claimed
+                return kind, sites if gang.whole else taken
         return None
 
     def reasons(self, turns: Turns) -> Mapping[str, Ints]:
@@ -303,7 +303,7 @@ def with_their_turns(
     if profiling is None or turns is None:
         return _of_nobody(plan, view)
     seekers = _Seekers(view, profiling, turns.book, placer_of(policy))
-    decided = set(view.decided_now.tolist())
+    decided = set(view.decided_rows.tolist())
     verdict, places = plan.verdict.copy(), plan.places.plus(turns.places)
     verdict[_rows(view, turns.new)] = Verdict.GRANT
     row_of = dict(zip(turns.book.turns, _rows(view, turns.book.turns), strict=True))
@@ -342,7 +342,7 @@ def _of_nobody(plan: Plan, view: View) -> Plan:
 
 def may_leave(view: View, row: int, verdict: np.ndarray[Any, Any]) -> bool:
     """True if the job of a turn that is over would go on, and could save and leave."""
-    could = view.expired[row] and view.snapshot.jobs.revocable[row] and view.terms.grants_at(view.now)
+    could = view.over[row] and view.snapshot.jobs.revocable[row] and view.terms.grants_at(view.now)
     return bool(could and verdict[row] == Verdict.RENEW)
 
 

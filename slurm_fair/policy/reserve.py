@@ -167,9 +167,9 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
     if not kept and not view.reserved:
         return plan if memory is plan.memory else replace(plan, memory=memory)
     verdict = plan.verdict
-    if view.makes_way.size:
+    if view.kept_until_gang.size:
         verdict = verdict.copy()
-        verdict[view.makes_way] = Verdict.RENEW
+        verdict[view.kept_until_gang] = Verdict.RENEW
     return replace(
         plan, verdict=verdict, memory=memory, why=lambda: plan.explanation.saying(_sayings(view, kept))
     )
@@ -182,7 +182,7 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
     jobs, waits = view.snapshot.jobs, view.waiting_rows
-    if not view.decided_now.size or not waits.size:
+    if not view.decided_rows.size or not waits.size:
         return None
     after: Floats | float = view.terms.reserve_after
     if plan.reserve_after is not None:
@@ -289,7 +289,7 @@ def _sayings(view: View, kept: Sequence[ReservedNodes]) -> Iterator[tuple[Ints, 
     keys = view.snapshot.jobs.key
     for each in view.reserved:
         if each.due > view.now:
-            rows = view.made_way_for(each)
+            rows = view.over_on_nodes_of(each)
             if rows.size:
                 yield rows, MAKES_WAY.format(job=label(each.key), seconds=each.due - view.now)
     for each in kept:

@@ -63,7 +63,8 @@ class View:
     fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
     counts_seconds: float = float("inf")  # a tenant without jobs counts in quotas for so long; inf = always
     turns: Placement = NO_PLACES  # GPUs that the profiler gives away, by row of `snapshot.jobs`
-    # False where the last plan left the same jobs, leases and nodes: leases that are over are not decided anew.
+    # False where the last plan left the same jobs, leases and nodes: of the leases that are over, only those
+    # whose beat has come are decided on.
     news: bool = True
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
@@ -220,7 +221,7 @@ class View:
     def situation(self) -> Shorts:
         """Each job's lease phase, state and block in one number."""
         jobs = self.snapshot.jobs
-        return situations(self.lease_phase, jobs.state, jobs.blocked, self.expired_rows)
+        return situations(self.lease_phase, jobs.state, jobs.blocked, self.over_rows)
 
     @once
     def claims(self) -> Bools:
@@ -239,18 +240,18 @@ class View:
         return self.flags(self.waiting_rows)
 
     @once
-    def expired_rows(self) -> Ints:
+    def over_rows(self) -> Ints:
         """Rows of the running jobs whose lease is over and who may have to give way."""
-        if not self.reserved or not self.makes_way.size:
-            return self.decided_now
-        return self.decided_now[~self.flags(self.makes_way)[self.decided_now]]
+        if not self.reserved or not self.kept_until_gang.size:
+            return self.decided_rows
+        return self.decided_rows[~self.flags(self.kept_until_gang)[self.decided_rows]]
 
     @once
-    def decided_now(self) -> Ints:
+    def decided_rows(self) -> Ints:
         """Rows of the running jobs whose lease is over and that this plan decides on.
 
-        Jobs on nodes that are set aside are among them. Without news only leases that are renewed at this look
-        count: the last plan decided on the others.
+        Jobs on nodes that are set aside are among them. Without news there are only those whose beat has come: the
+        last plan decided on the others.
         """
         rows, terms = self._past_their_end, self.terms
         every = not terms.beat or self.news or any(each.due <= self.now for each in self.reserved)
@@ -259,10 +260,10 @@ class View:
         return rows[self.renews_now(rows)]
 
     @once
-    def kept_for_now(self) -> Ints:
+    def undecided_rows(self) -> Ints:
         """Rows of the running jobs whose lease is over and is not decided on at this look."""
         over = self._past_their_end
-        return over[~self.flags(self.decided_now)[over]] if len(self.decided_now) < len(over) else NO_ROWS
+        return over[~self.flags(self.decided_rows)[over]] if len(self.decided_rows) < len(over) else NO_ROWS
 
     def renews_now(self, rows: Ints) -> Bools:
         """True where a lease that is over would be renewed now, and not at a later beat."""
@@ -284,26 +285,31 @@ class View:
         return rows
 
     @once
-    def expired(self) -> Bools:
+    def over(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
-        return self.flags(self.expired_rows)
+        return self.flags(self.over_rows)
 
     @once
-    def pinned_down(self) -> Bools:
+    def only_renewable(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
-        if not self.expired_rows.size:
-            return self.expired
-        jobs, over = self.snapshot.jobs, self.expired_rows
+        if not self.over_rows.size:
+            return self.over
+        jobs, over = self.snapshot.jobs, self.over_rows
         return self.flags(over[~jobs.revocable[over]])
 
     @once
     def stranded(self) -> Bools:
         """Expired leases on nodes that take no new work: nobody could use what they would give back."""
-        if not self.expired_rows.size:
-            return self.expired
+        if not self.over_rows.size:
+            return self.over
         places, usable = self.lease_places, self.snapshot.nodes.usable
         of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
-        return self.expired & ~of_use
+        return self.over & ~of_use
+
+    @once
+    def contested(self) -> Bools:
+        """Jobs whose lease is over and whose GPUs others may have now."""
+        return self.over & ~self.only_renewable & ~self.stranded
 
     def flags(self, rows: Ints) -> Bools:
         """[job]: true for these rows of the snapshot, false for all others."""
@@ -313,7 +319,7 @@ class View:
 
     @once
     def free_gpus(self) -> Ints:
-        """GPUs of each node that no lease holds and nobody uses; expired leases still count as held."""
+        """GPUs of each node that no lease holds and nobody uses; leases that are over still count as held."""
         spare = self.spare_gpus
         return np.maximum(spare, 0) if spare.size and spare.item(spare.argmin()) < 0 else spare
 
@@ -369,20 +375,20 @@ class View:
         return left
 
     @once
-    def makes_way(self) -> Ints:
+    def kept_until_gang(self) -> Ints:
         """Rows whose lease is over on nodes that are set aside: they keep their GPUs until the gang goes first."""
-        rows = [self.made_way_for(each) for each in self.reserved if each.due > self.now]
+        rows = [self.over_on_nodes_of(each) for each in self.reserved if each.due > self.now]
         return np.unique(np.concatenate(rows)) if rows else NO_ROWS
 
-    def made_way_for(self, reserved: ReservedNodes) -> Ints:
+    def over_on_nodes_of(self, reserved: ReservedNodes) -> Ints:
         """The leases that are over on the nodes of one reservation."""
-        if not self.decided_now.size:
+        if not self.decided_rows.size:
             return NO_ROWS
         here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
         here[self._nodes_of(reserved)] = True
         places = self.lease_places
         there = self.flags(places.row[here[places.node]])
-        return self.decided_now[there[self.decided_now]]
+        return self.decided_rows[there[self.decided_rows]]
 
     @once
     def due_gangs(self) -> Ints:
@@ -402,7 +408,7 @@ class View:
     @once
     def anything_to_have(self) -> bool:
         """True if a lease is over, or a job waits that asks for no more than is free."""
-        return self.expired_rows.size > 0 or any_of(
+        return self.over_rows.size > 0 or any_of(
             self.snapshot.jobs.gpus[self.waiting_rows] <= self.free_in_all
         )
 

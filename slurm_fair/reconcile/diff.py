@@ -96,7 +96,7 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
                 actions.append(_action(Verb.ASK, job, snapshot, "its grace cannot be told"))
             elif now >= asked + grace:
                 actions.append(_action(Verb.REQUEUE, job, snapshot, NO_ANSWER))
-        # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
+        # It was not requeued within the grace, so it has gone on: what it saved then is old by now.
         elif now > asked + grace + terms.interval:
             actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
         else:
@@ -104,10 +104,10 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
     return actions
 
 
-def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Action]:
+def _openings(leases: Leases, snapshot: Snapshot, closed_records: set[int]) -> list[Action]:
     """Open the gates of promised jobs whose GPUs, CPUs and memory are free in fact, oldest promise first.
 
-    `closing` = records of arrays that are closed whole in this tick.
+    `closed_records` = those of arrays that are closed whole in this tick.
     """
     granted = leases.promised.nonzero()[0]
     if not granted.size:
@@ -131,7 +131,7 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
         mine = needs(snapshot, row, where)
         if not where or free.lacks(mine):
             continue
-        if closing and jobs.record.item(row) in closing:
+        if jobs.record.item(row) in closed_records:
             continue
         if len(where) > 1 and _would_take_what_others_were_promised(promised, snapshot, since, row):
             continue

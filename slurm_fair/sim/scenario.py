@@ -14,8 +14,8 @@ from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.model.speeds import USUAL_EXPONENT
-from slurm_fair.sim.claims import RunTimeClaims
 from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS, PlainJobs
+from slurm_fair.sim.truthfulness import Truthfulness
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 Speeds = Literal["known", "learned", "profiled"]
@@ -118,7 +118,7 @@ class Scenario:
     until_s: float = float("inf")  # seconds since the trace's beginning
     # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
     undeclared: Literal["actual", "unknown"] = "actual"
-    claims: RunTimeClaims = field(default_factory=RunTimeClaims)
+    truthfulness: Truthfulness = field(default_factory=Truthfulness)
     plain_jobs: PlainJobs = NO_PLAIN_JOBS  # they cannot save
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
@@ -144,7 +144,9 @@ class Scenario:
         """Run time of each job as policies are told it; nan = they are not."""
         trace = self.trace
         known = trace.duration_s if self.undeclared == "actual" else np.full(len(trace), np.nan)
-        return self.claims.declared(trace, np.where(np.isnan(trace.declared_s), known, trace.declared_s))
+        return self.truthfulness.declared(
+            trace, np.where(np.isnan(trace.declared_s), known, trace.declared_s)
+        )
 
     @property
     def weight_sum(self) -> float:

@@ -103,7 +103,7 @@ class SlurmCluster:
     def reconfigure(self, settings: ClusterSettings) -> None:
         """Use new settings from the next look on."""
         self._settings = settings
-        self._actuator.claims.requeue_delay = settings.requeue_delay
+        self._actuator.ours.requeue_delay = settings.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
@@ -176,7 +176,7 @@ class SlurmCluster:
         self._doubts_said = True
         scope = self._settings.scope
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
-        self._actuator.claims.booted_at = self._booted[1]
+        self._actuator.ours.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
         free = self._stray_retries.without(found, self._now())[:_STRAYS_NAMED]
         self.marks.drop(self._absences.spent(self.marks.all(), rows, self._queue))

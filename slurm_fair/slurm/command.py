@@ -66,7 +66,7 @@ class CommandResult:
     def complaint(self) -> str:
         """The error, in one line."""
         if self.timed_out:
-            return f"{self.argv[0]} did not answer within {self.seconds:.0f} s"
+            return f"{Path(self.argv[0]).name} did not answer within {self.seconds:.0f} s"
         words = " ".join(self.err.split()) or f"exit code {self.code} without a word"
         return f"{Path(self.argv[0]).name}: {words[:300]}"
 

@@ -16,9 +16,9 @@ from slurm_fair.model.counted import first_sayings
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
+from slurm_fair.slurm.ownership.ours_afresh import free_action
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue

@@ -156,8 +156,8 @@ class SqliteJournal(Reader):
     def _keep_standing(self, tick: TickRecord, parcel: bytes) -> None:
         """The newest standing replaces the one before it, except each fiftieth."""
         self._db.execute("DELETE FROM standings WHERE NOT kept AND tick < ?", (tick.number,))
-        oldest_kept = self._db.execute("SELECT max(tick) FROM standings WHERE kept").fetchone()[0]
-        kept = oldest_kept is None or tick.number >= oldest_kept + KEPT_EVERY
+        newest_kept = self._db.execute("SELECT max(tick) FROM standings WHERE kept").fetchone()[0]
+        kept = newest_kept is None or tick.number >= newest_kept + KEPT_EVERY
         self._insert(
             "standings", "tick, time, kept, body", [(tick.number, float(tick.time), int(kept), parcel)]
         )

@@ -2,7 +2,7 @@
 
 from slurm_fair.tick.decision import decide
 from slurm_fair.tick.one_tick import Stopwatch, TickDone, conclude, reconcile, tick
-from slurm_fair.tick.prepared import Prepared, prepare, unanswered_requests
+from slurm_fair.tick.prepared import Prepared, open_requests, prepare
 from slurm_fair.tick.rules import Advance, InThisProcess, Rules, Show
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "TickDone",
     "conclude",
     "decide",
+    "open_requests",
     "prepare",
     "reconcile",
     "tick",
-    "unanswered_requests",
 ]

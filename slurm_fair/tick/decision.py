@@ -27,8 +27,8 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True, faul
     `fault` is one of the profiler before: this look goes without its turns.
     """
     plan = _renewed_in_time(_decided(view, rules, clock, in_full, fault), view)
-    if in_full and view.kept_for_now.size:
-        return replace(plan, why=plan.explanation.saying([(view.kept_for_now, KEPT_FOR_NOW)]))
+    if in_full and view.undecided_rows.size:
+        return replace(plan, why=plan.explanation.saying([(view.undecided_rows, KEPT_FOR_NOW)]))
     return plan
 
 

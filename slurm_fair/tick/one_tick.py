@@ -45,7 +45,7 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 from slurm_fair.tick.decision import decide
-from slurm_fair.tick.prepared import Prepared, prepare, unanswered_requests
+from slurm_fair.tick.prepared import Prepared, open_requests, prepare
 from slurm_fair.tick.rules import Rules
 
 _EVENT_OF = {Verb.OPEN: EventKind.OPENED, Verb.ASK: EventKind.ASKED, Verb.REQUEUE: EventKind.REQUEUED}
@@ -89,7 +89,7 @@ def tick(
 ) -> TickDone:
     """One tick of the controller; `missed` happened since the last one, and no look has shown it."""
     watch.start()
-    snapshot = cluster.observe(unanswered_requests(standing))
+    snapshot = cluster.observe(open_requests(standing))
     watch.lap("observe")
     if isinstance(snapshot, Blind):
         return TickDone(standing, blind=snapshot.reason)

@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
     fault: str = ""  # of the profiler
 
 
-def unanswered_requests(standing: Standing) -> dict[int, float]:
+def open_requests(standing: Standing) -> dict[int, float]:
     """Jobs that were asked to give their GPUs back and still have them, and when they were asked."""
     leases = standing.leases
     asked = leases.revoking.nonzero()[0]

@@ -22,7 +22,7 @@ some = settings(max_examples=400, deadline=None)
 def asked(draw: Draw) -> tuple[View, dict[str, Any]]:
     """A view and anything that a policy may ask of it."""
     seen = draw(views())
-    rows = np.flatnonzero(seen.waiting | seen.expired | seen.revoking)
+    rows = np.flatnonzero(seen.waiting | seen.over | seen.revoking)
     order = np.array(draw(st.permutations(rows.tolist())), dtype=np.int64)[draw(st.integers(0, 2)) :]
     columns: dict[str, Any] = {"order": order, "preempt": draw(st.booleans())}
     count = len(seen.snapshot.jobs)

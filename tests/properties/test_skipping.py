@@ -21,7 +21,7 @@ class Looking(Peopled):
 
     def _next_look(self, record: TickRecord) -> float:
         usual = Peopled._next_look(self, record)
-        return min(usual, self._on_grid(self.clock.now() + 1e-6))
+        return min(usual, self._first_look_from(self.clock.now() + 1e-6))
 
 
 class Asking(Peopled):

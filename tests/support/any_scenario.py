@@ -305,8 +305,8 @@ class Peopled(Simulation):
             if self.cluster.jobs.submit[row] <= now:
                 self.cluster.by_hand.cancel(int(self.cluster.jobs.key[row]))
             ends = self.standing.leases.end  # a cancelled job's is not renewed
-            due = min(due, self._on_grid(now + 1e-6), *ends[ends > now].tolist())
-        return min(due, self._on_grid(self.epoch + self.ahead[0][0])) if self.ahead else due
+            due = min(due, self._first_look_from(now + 1e-6), *ends[ends > now].tolist())
+        return min(due, self._first_look_from(self.epoch + self.ahead[0][0])) if self.ahead else due
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Raises:
     """Divides by zero once somebody runs."""
 
     def plan(self, view: View) -> Plan:
-        if view.expired.any():
+        if view.over.any():
             self._share(view)
         return Plain().plan(view)
 

@@ -20,7 +20,7 @@ class TurningSizes:
     def plan(self, view: View) -> Plan:
         """A plan of all that fit, in order of submission; a job is laid evenly over as few nodes as take it."""
         sheet = Draft(view)
-        ends = view.expired_rows[~view.pinned_down[view.expired_rows]]
+        ends = view.over_rows[~view.only_renewable[view.over_rows]]
         sheet.say(ends, Verdict.REVOKE, "it is to run with another size")
         free = view.free_gpus.copy()
         rows, sites = [], []

@@ -15,7 +15,7 @@ from slurm_fair import output
 from slurm_fair.errors import InputError, SlurmFairError, StoreError
 from slurm_fair.host.state_folder import write_kept as write_place
 from slurm_fair.trace.files import write_with as write_trace
-from slurm_fair_accounting.drawing.page_file import claimed
+from slurm_fair_accounting.drawing.page_file import replacing
 from tests.support.command_line import call
 from tests.support.simulations import COSTS, made, simulated
 from tests.support.trees import named, python
@@ -25,7 +25,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as 
 
 
 def page(path: Path) -> None:
-    with claimed(path) as write:
+    with replacing(path) as write:
         write("new")
 
 

@@ -16,9 +16,9 @@ _MOST_LINKS = 40  # as many as Linux follows
 
 
 @contextmanager
-def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
+def replacing(path: Path, read_too: Path | None = None) -> Iterator[Write]:
     """Gives what writes `path`: beside it, synced, renamed; refuses at once a path that cannot be written."""
-    target, beside = claim(path, () if read_too is None else (read_too,))
+    target, beside = target_and_beside(path, () if read_too is None else (read_too,))
     try:
         yield lambda text: _write(target, beside, text)
     finally:
@@ -26,7 +26,7 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
             beside.unlink()
 
 
-def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
+def target_and_beside(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
     """The file that `path` leads to, and the file beside it that is to be written first; both can be."""
     refuse_no_file(path)
     target = leads_to(path)  # a link stays one

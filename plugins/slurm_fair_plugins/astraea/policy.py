@@ -37,9 +37,9 @@ class Astraea(AstraeaSettings):
     rests = only_renews
 
     def plan(self, view: View) -> Plan:
-        """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
+        """One round: pick on all GPUs that may be had, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not view.waiting_rows.size and not view.expired_rows.size:
+        if not view.waiting_rows.size and not view.over_rows.size:
             return sheet.unchanged()
         round_ = Round(self, view)
         return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)

@@ -76,22 +76,18 @@ class Round:
     def uncontested(self) -> Ints:
         """Rows whose lease is over and renewed whatever the others are owed."""
         view = self.view
-        if not view.expired_rows.size:
-            return view.expired_rows
-        return (view.pinned_down | view.stranded).nonzero()[0]
+        if not view.over_rows.size:
+            return view.over_rows
+        return (view.only_renewable | view.stranded).nonzero()[0]
 
     @once
     def candidates(self) -> Candidates:
         """The jobs that wait, and those that run under a lease that is over."""
         view, rows = self.view, self.view.waiting_rows
         runs = np.zeros(len(rows), dtype=bool)
-        if view.expired_rows.size:
-            contested = view.expired
-            if self.uncontested.size:
-                contested = contested.copy()
-                contested[self.uncontested] = False
-            rows = (view.waiting | contested).nonzero()[0]
-            runs = contested[rows]
+        if view.over_rows.size:
+            rows = (view.waiting | view.contested).nonzero()[0]
+            runs = view.contested[rows]
         numbers, asking = _numbered(runs)
         shapes = Shapes.of(self.pools, view.snapshot, rows[~runs], spread=spreads(self.settings.placement))
         return Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, int(np.count_nonzero(runs)))
@@ -218,7 +214,7 @@ class Round:
     def _may_change(self) -> bool:
         """False where the walk could change nothing: then it is made only for those who ask why."""
         view = self.view
-        if view.expired_rows.size and view.owes:
+        if view.over_rows.size and view.owes:
             return True
         return may_place(view, self.pools, spreads(self.settings.placement))
 
@@ -240,14 +236,14 @@ class Round:
         candidates, offers = self.candidates, self._own_order[0]
         if len(walk.granted) == len(candidates.rows) - candidates.runs:
             return offers[:0]
-        served = candidates.contested >= 0
+        served = candidates.contest_place >= 0
         served[list(walk.granted)] = True
         left = offers[~served[offers]]
         if len(left):
             left = left[walk.fitting()[left]]
         if len(left) < 2:
             return left
-        served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
+        served[(candidates.contest_place >= 0).nonzero()[0][walk.contest.evicted]] = False
         return self._picks(left, self.uncontested, candidates.rows[served])
 
     @once
@@ -266,7 +262,7 @@ class Round:
 
     def say(self, sheet: Draft) -> Placement:
         """Puts the verdicts into the draft; returns where the granted gangs lie."""
-        sheet.explain(self._why)
+        sheet.explain_later(self._why)
         if not self._may_change():
             return Placement.none()
         alone = self._alone()
@@ -288,7 +284,7 @@ class Round:
         view, rows, walked = self.view, self.candidates.rows, self.walked
         contested, expected = rows[self.running], self.expected[self.running]
         yield view.stranded, UNUSABLE_NODES
-        yield view.pinned_down, LOSES_WORK
+        yield view.only_renewable, LOSES_WORK
         yield rows[self.nowhere], NOWHERE
         yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
         if walked is not None:
@@ -307,7 +303,7 @@ class Round:
     @property
     def running(self) -> Bools:
         """Candidates that run: those that are contested."""
-        return self.candidates.contested >= 0
+        return self.candidates.contest_place >= 0
 
 
 def _numbered(flags: Bools) -> tuple[Ints, Ints]:

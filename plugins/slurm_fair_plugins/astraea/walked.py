@@ -42,7 +42,7 @@ class Walked(NamedTuple):
 
     def why(self, candidates: Candidates, order: Ints) -> Iterator[Saying]:
         """Reasons why jobs that wait get their gangs, or do not; `order` is that of the picks."""
-        rows, waits = candidates.rows, order[candidates.contested[order] < 0]
+        rows, waits = candidates.rows, order[candidates.contest_place[order] < 0]
         yield rows[waits[among(candidates.tenant[waits], self.shut)]], TENANT_SKIPPED
         for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
             if some:

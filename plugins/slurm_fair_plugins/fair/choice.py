@@ -167,7 +167,7 @@ class PeriodChoice:
         first = np.concatenate((chosen[~goes], going[np.argsort(-gpus[goes], kind="stable")]))
         others = self.worth.order(view)
         order = np.concatenate((first, others[~view.flags(first)[others]]))
-        runs = view.expired[going]
+        runs = view.over[going]
         if not any_of(runs):
             return self._walk(seen, order), going[:0]
         kind, on_type = absent(len(view.waiting)), absent(len(view.waiting))

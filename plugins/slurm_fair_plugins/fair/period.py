@@ -26,7 +26,7 @@ class Stock:
     @classmethod
     def of(cls, view: View) -> Self:
         """The amounts that are free or under leases that are over."""
-        contested = view.expired & ~view.pinned_down & ~view.stranded
+        contested = view.contested
         places, nodes = view.lease_places, view.snapshot.nodes
         theirs = contested[places.row].nonzero()[0]
         amounts = view.lease_amounts if view.wants_more_than_gpus else (places.gpus,) * 3

@@ -120,7 +120,7 @@ class Fair:
         """Jobs that wait and whose lease is over; those that could run in a better shape though nobody waits."""
         if self.rests(view.snapshot, view.memory) or view.waiting_rows.size:
             return contenders(view)
-        return view.expired_rows
+        return view.over_rows
 
     @property
     def _objective(self) -> Objective:

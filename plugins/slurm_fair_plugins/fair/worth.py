@@ -118,7 +118,7 @@ class Worth:
         """The worth of these jobs; `crowd` is how many jobs share the cluster."""
         remaining = Remaining.of(view, longer)
         run_left = remaining.seconds[rows]
-        left = aims.counted_left(run_left, view.expired[rows])
+        left = aims.counted_left(run_left, view.over[rows])
         slack = _slack(view, rows, remaining, crowd, aims)
         at_best = _at_best(view, remaining)
         backlog, at_best = _backlog(view, remaining, at_best), at_best[rows]
@@ -136,7 +136,7 @@ class Worth:
         repaid = quota * aims.growth(debt, view.terms.term)
         in_quota = ahead < quota + repaid - _SLIVER
         limited = ~known & (run_left >= limit_leaves(view)[rows])
-        guess = aims.counted_left(attained(view, aims.unknown_beyond)[rows], view.expired[rows])
+        guess = aims.counted_left(attained(view, aims.unknown_beyond)[rows], view.over[rows])
         left = np.where(known | in_quota, left, guess)
         short = HOUR / left
         nearly = short >= aims.price
@@ -240,7 +240,7 @@ def _ahead(view: View, rows: Ints, within: Floats, critical: Bools) -> Floats:
     tenant were lent GPUs, and end alone.
     """
     tenant, gpus = view.snapshot.jobs.tenant[rows], view.weighed_gpus[rows].astype(np.float64)
-    runs = view.expired[rows]
+    runs = view.over[rows]
     held = view.tenant_used - np.bincount(tenant[runs], gpus[runs], len(view.tenant_used))
     order = np.lexsort((view.first_submit[rows], -alike(within), tenant))
     mine = tenant[order]

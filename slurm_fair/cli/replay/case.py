@@ -197,7 +197,7 @@ def case_of_reading(
         costs,
         _weights(named, trace, live),
         undeclared=wish.undeclared,
-        claims=wish.claims,
+        truthfulness=wish.truthfulness,
         plain_jobs=wish.plain_jobs(trace),
         gpu_weights=_gpu_weights(wish, machines, live),
     )

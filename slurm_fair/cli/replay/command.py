@@ -72,7 +72,7 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     run, leases = part(RunOptions, options), part(LeaseOptions, options)
     _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
-        files = ResultFiles.claimed(outputs, part(FileOptions, options), run.html, (RECORDED, *names))
+        files = ResultFiles.checked(outputs, part(FileOptions, options), run.html, (RECORDED, *names))
         past = read_known_past(context, origin, part(CostOptions, options), time.time(), load_in_work=True)
         ledger = leases.ledger(past.ledger)
         setups = setups_of(names, leases, run, past.known.costs.checkpoint, ledger)

@@ -16,9 +16,9 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
 from slurm_fair.model.speeds import USUAL_EXPONENT
-from slurm_fair.sim.claims import RunTimeClaims
 from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS, PlainJobs
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario, Speeds
+from slurm_fair.sim.truthfulness import Truthfulness
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
     Fault,
@@ -73,9 +73,9 @@ class CaseOptions:
     seed: int = 0  # of the errors of declarations and of the jobs that cannot save
 
     @property
-    def claims(self) -> RunTimeClaims:
-        """The claims of users and jobs."""
-        return RunTimeClaims(self.progress, self.declared_error, self.seed)
+    def truthfulness(self) -> Truthfulness:
+        """The way in which users and jobs tell of run times."""
+        return Truthfulness(self.progress, self.declared_error, self.seed)
 
     def plain_jobs(self, trace: Trace) -> PlainJobs:
         """The jobs of a trace that cannot save."""
@@ -184,8 +184,8 @@ class Case:
             "jobs_elastic": int(((scenario.trace.choice_set >= 0) & ~self._plain).sum()),
             "elastic_exponent": scenario.elastic_exponent,
             **({"speeds": scenario.speeds} if scenario.speeds != "known" else {}),
-            "progress": scenario.claims.progress,
-            "declared_error": scenario.claims.declared_error,
+            "progress": scenario.truthfulness.progress,
+            "declared_error": scenario.truthfulness.declared_error,
             **({"jobs_plain": self.plain} if scenario.plain_jobs != NO_PLAIN_JOBS else {}),
             "seed": seed,
             "repeat": repeat,
@@ -210,7 +210,7 @@ def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Readi
         rounds=given.rounds,
         until_s=math.inf if given.until is None else given.until,
         undeclared=given.undeclared,
-        claims=given.claims,
+        truthfulness=given.truthfulness,
         plain_jobs=given.plain_jobs(trace),
         report_share=given.report_share,
         gpu_weights=gpu_weights_for(given.gpu_weights, machines),

@@ -56,7 +56,7 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
     names, costs = policies_of(policies), part(CostOptions, options).costs()
     setups = setups_of(names, leases, run, costs.checkpoint, leases.ledger(), gavel_rounds=gavel)
     with Outputs([trace, *inputs.files]) as outputs:
-        files = ResultFiles.claimed(outputs, part(FileOptions, options), run.html, names)
+        files = ResultFiles.checked(outputs, part(FileOptions, options), run.html, names)
         case, reading = read_case(trace, costs, inputs)
         list_bad(trace, reading)
         orders = files.orders(case, setups)

@@ -23,7 +23,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_with
 from slurm_fair.trace.write import columns_of, write_rows
-from slurm_fair_accounting.drawing.page_file import claim, put_in_place, refuse_no_file
+from slurm_fair_accounting.drawing.page_file import put_in_place, refuse_no_file, target_and_beside
 
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
@@ -51,19 +51,19 @@ class Outputs:
             with contextlib.suppress(OSError):
                 beside.unlink()
 
-    def claim(self, path: Path) -> Path:
+    def will_write(self, path: Path) -> Path:
         """The temporary file that is to become `path`; refused when that cannot be written."""
         refuse_no_file(path)
         if path.resolve() in self._beside:
             raise InputError(f"{path}: is to be written twice: name another file")
-        target, beside = claim(path, self._inputs)
+        target, beside = target_and_beside(path, self._inputs)
         self._beside[target] = beside
         return beside
 
-    def claim_each(self, path: Path, policies: Sequence[str], many: bool) -> dict[str, Path]:
+    def will_write_each(self, path: Path, policies: Sequence[str], many: bool) -> dict[str, Path]:
         """A file for each policy; the name that was given is looked at before others follow from it."""
         refuse_no_file(path)
-        return {name: self.claim(of_policy(path, name, many)) for name in policies}
+        return {name: self.will_write(of_policy(path, name, many)) for name in policies}
 
     def commit(self) -> None:
         """All of them get their names."""
@@ -88,15 +88,15 @@ class ResultFiles:
     html: Path | None
 
     @classmethod
-    def claimed(cls, outputs: Outputs, wanted: FileOptions, html: Path | None, names: Sequence[str]) -> Self:
-        """Claim each file. One that cannot be written is refused now rather than after the work."""
+    def checked(cls, outputs: Outputs, wanted: FileOptions, html: Path | None, names: Sequence[str]) -> Self:
+        """Each file is made sure of now. One that cannot be written is refused now rather than after the work."""
         jobs, events, many = wanted.jobs_out, wanted.events_out, len(names) > 1
         if events is not None and events.suffix == ".gz":
             raise InputError(f"{events}: events are written plain: take .gz off its name")
         return cls(
-            outputs.claim_each(jobs, names, many) if jobs is not None else {},
-            outputs.claim_each(events, names, many) if events is not None else {},
-            outputs.claim(html) if html is not None else None,
+            outputs.will_write_each(jobs, names, many) if jobs is not None else {},
+            outputs.will_write_each(events, names, many) if events is not None else {},
+            outputs.will_write(html) if html is not None else None,
         )
 
     def orders(self, case: Case, setups: Sequence[PolicySetup]) -> list[SimulationOrder]:

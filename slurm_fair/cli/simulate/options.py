@@ -15,8 +15,8 @@ from slurm_fair.cli.written import Written
 from slurm_fair.config.lease import A_TERM, AUTO, LEAST_SECONDS
 from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.policy.registry import DEFAULT_POLICY
-from slurm_fair.sim.claims import MOST_ERROR
 from slurm_fair.sim.run import USUAL_INTERVAL
+from slurm_fair.sim.truthfulness import MOST_ERROR
 from slurm_fair.trace.cells import CENTURY
 
 FILE = click.Path(path_type=Path)

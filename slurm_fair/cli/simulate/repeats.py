@@ -48,7 +48,7 @@ def scenario_of_run(scenario: Scenario, setup: PolicySetup, number: int) -> Scen
     """The scenario of one of several runs: 0 is as it is, the others are shaken."""
     if not number:
         return scenario
-    drawn = replace(scenario, claims=scenario.claims.again(number))
+    drawn = replace(scenario, truthfulness=scenario.truthfulness.again(number))
     return shaken(drawn, setup.rules().terms.interval, np.random.default_rng([setup.seed, number]))
 
 

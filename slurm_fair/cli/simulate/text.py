@@ -124,7 +124,7 @@ def notes_on_case(case: Case, policies: Sequence[str]) -> list[str]:
             f"{many(case.plain, 'job')} cannot save (--plain): each starts only within its tenant's own share, "
             "and nobody asks it to stop"
         )
-    if case.scenario.claims.silent:
+    if case.scenario.truthfulness.silent:
         notes.append("no job reported its progress (--progress silent)")
     return _as_notes(notes + _declared_notes(case) + _undeclared_notes(case, policies))
 
@@ -135,7 +135,7 @@ def _as_notes(texts: Sequence[str]) -> list[str]:
 
 def _wrong_by(case: Case) -> str:
     """The error of declared run times, in words; empty where they are right."""
-    error = case.scenario.claims.declared_error
+    error = case.scenario.truthfulness.declared_error
     return "" if error == 1.0 else f"lognormal factors, sigma ln {error:g} (--declared-error {error:g})"
 
 

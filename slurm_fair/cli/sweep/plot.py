@@ -73,7 +73,7 @@ def plot_command(file: Path, out: Path, across: str | None, wanted: tuple[Metric
     title = f"Sweep of {clean(Path(about.trace['path']).name)} on {about.cluster['gpus']} GPUs"
     drawn = picture(title, [panel(metric, groups, x) for metric in wanted])
     with Outputs([file]) as outputs:
-        beside = outputs.claim(out)
+        beside = outputs.will_write(out)
         write_with(beside, lambda text: text.writelines([drawn]))
         outputs.commit()
 

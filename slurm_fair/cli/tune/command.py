@@ -149,7 +149,7 @@ def tune_lease(
     _check_settings(policy, run)
     limits = _tolerances(options)
     with Outputs([*subject.files, *wish.files]) as outputs:
-        page = outputs.claim(run.html) if run.html else None
+        page = outputs.will_write(run.html) if run.html else None
         ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
         ledger, cost = leases.ledger(ground.ledger), ground.known.costs.checkpoint

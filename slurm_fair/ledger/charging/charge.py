@@ -64,7 +64,8 @@ def charge(
     owed = _owed(ledger, lives, changing, until, settings, changes)
     last_job = _last_job(ledger, lives, along, changing, until)
     tenants = _tenants_after(ledger.tenants, lives.tenant, had, owed, last_job)
-    # One that is new to us has what its runs had, also what its tenant was charged earlier.
+    # A job that is new to the ledger is credited with all that its runs had, also with what its tenant was
+    # charged for them earlier.
     if charged is not runs:
         already = runs.life < met
         had = totals(runs.life, used - charged.charged * already, count)

@@ -50,7 +50,7 @@ def backfilled(
 ) -> Plan:
     """The plan for waiting rows in the order of their priority; nobody who runs is stopped."""
     sheet = Draft(view)
-    sheet.because(view.waiting_rows, words.waits)
+    sheet.give_reason(view.waiting_rows, words.waits)
     granted: dict[int, Sites] = {}
     if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_in_all:
         granted = _walked(view, order, place, depth, sheet, words)
@@ -145,7 +145,7 @@ class _Walk:
 
     def _taken(self, gang: Gang, sites: Sites, seconds: float) -> Sites:
         """Take a gang's place out of the room and the forecast; returns all that it may come to have."""
-        taken = gang.claims(sites, self._pools.size_of, self._room.gpus.item)
+        taken = gang.taken(sites, self._pools.size_of, self._room.gpus.item)
         for node, gpus in taken:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
         if self._forecast is not None:
@@ -220,7 +220,7 @@ class FreeGpus:
         first, gang = min(found, key=lambda each: each[0])
         least = self._least(first, seconds)
         sites = self._sites(gang, least)
-        self.take(first, seconds, gang.claims(sites, self._pools.size_of, least.item))
+        self.take(first, seconds, gang.taken(sites, self._pools.size_of, least.item))
 
     def _until(self, start: float, seconds: float) -> int:
         return int(np.searchsorted(self._at, start + seconds, side="left"))

@@ -52,7 +52,7 @@ class Offer:
 
     def __init__(self, view: View) -> None:
         self.view, self.pools = view, Pools.of(view.snapshot)
-        self.contested: Bools = view.expired & ~view.pinned_down & ~view.stranded
+        self.contested: Bools = view.contested
         self._held = _held(view, self.pools, self.contested)
         self._spare = view.spare_gpus, view.spare_cpus, view.spare_memory_mb
         held = self._held.per_node(len(view.snapshot.nodes))
@@ -144,10 +144,10 @@ class Offer:
         return laid
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
-        claimed = gang.claims(sites, self.pools.size_of, self.room.gpus_of)
-        for node, gpus in claimed:
+        taken = gang.taken(sites, self.pools.size_of, self.room.gpus_of)
+        for node, gpus in taken:
             self.room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
-        return sites if gang.whole else claimed
+        return sites if gang.whole else taken
 
     def _taken(self, row: int, sites: Sites) -> bool:
         snapshot, places = self.view.snapshot, Placement.of([(0, *site) for site in sites])
@@ -189,12 +189,12 @@ class Offer:
     ) -> Plan:
         """The plan, once settled; `order` has the jobs by deservingness, `waits` reasons of some that wait."""
         view, sheet = self.view, Draft(self.view)
-        sheet.explain(lambda: ((view.waiting_rows, words.waits), (view.stranded, UNUSABLE_NODES)))
-        sheet.explain(lambda: ((view.pinned_down, LOSES_WORK),))
+        sheet.explain_later(lambda: ((view.waiting_rows, words.waits), (view.stranded, UNUSABLE_NODES)))
+        sheet.explain_later(lambda: ((view.only_renewable, LOSES_WORK),))
         contested = np.flatnonzero(self.contested)
-        sheet.because(contested, words.renewed)
+        sheet.give_reason(contested, words.renewed)
         for rows, reason in waits:
-            sheet.because(rows, reason)
+            sheet.give_reason(rows, reason)
         sheet.say(_rows(self.stops), Verdict.REVOKE, words.revoked)
         leaves = [row for row in self.moved if self.contested[row]]
         sheet.say(_rows(leaves), Verdict.REVOKE, words.moved)

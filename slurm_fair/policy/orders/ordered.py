@@ -106,7 +106,7 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
     _refuse_unknown(options)
     how: OrderOptions = {**USUAL, **options}
     sheet = Draft(view)
-    sheet.explain(lambda: _whatever_the_order(view, how))
+    sheet.explain_later(lambda: _whatever_the_order(view, how))
     if callable(order) and not view.anything_to_have:
         places = Placement.none()
         return sheet.finish(
@@ -132,23 +132,23 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
     refuse_twice(view, rows)
     if not len(rows) or all_of(waits := view.waiting[rows]):
         return rows, rows
-    return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]
+    return rows[waits | (view.over | view.revoking)[rows]], rows[waits]
 
 
 def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
-    """Reasons for jobs that wait, and for expired leases that are renewed in any case."""
+    """Reasons for jobs that wait, and for leases over that are renewed in any case."""
     if how["words"].waits:
         yield view.waiting_rows, how["words"].waits
     if how["preempt"]:
         yield view.stranded, UNUSABLE_NODES
-    yield view.pinned_down, LOSES_WORK
+    yield view.only_renewable, LOSES_WORK
 
 
 def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
-    if not view.waiting_rows.size or not view.expired_rows.size:
+    if not view.waiting_rows.size or not view.over_rows.size:
         return view.waiting_rows
-    return (view.waiting | view.expired).nonzero()[0]
+    return (view.waiting | view.over).nonzero()[0]
 
 
 def oldest_first(view: View, rows: Ints) -> Ints:
@@ -166,7 +166,7 @@ class _RoundSetup:
         self.contested = waits[:0]  # rows, ascending
         self.retyped = self.resized = self.movers = np.zeros(len(view.waiting), dtype=bool)
         self.moves, elsewhere = False, how["on_type"] is not None or how["move"] is not None
-        if how["preempt"] and view.expired_rows.size and (len(waits) or elsewhere or view.owes):
+        if how["preempt"] and view.over_rows.size and (len(waits) or elsewhere or view.owes):
             self._contend(how)
 
     def lane_of(self, rows: Ints) -> Ints | None:
@@ -179,7 +179,7 @@ class _RoundSetup:
     def _contend(self, how: OrderOptions) -> None:
         """Find the jobs that run and may be evicted, or are to go elsewhere."""
         view, keep, on_type, move = self.view, how["keep"], how["on_type"], how["move"]
-        contested = view.expired & ~view.pinned_down & ~view.stranded
+        contested = view.contested.copy()
         if keep is not None:
             contested &= ~keep
         if on_type is not None:
@@ -247,9 +247,9 @@ class _RoundSetup:
         """None of these fits; in a lane, the first one is in the way of the others."""
         lane, words = self.lane_of(waits), self.how["words"]
         if lane is not None:
-            sheet.because(waits, words.behind)
+            sheet.give_reason(waits, words.behind)
             waits = waits[np.unique(lane, return_index=True)[1]]
-        sheet.because(waits, words.misfit)
+        sheet.give_reason(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
         """True if any of these may fit what is free: where the walk stops early, it finds out sooner."""
@@ -280,9 +280,9 @@ class _RoundSetup:
                 break
             count *= 4
         if len(able) < len(head):
-            sheet.because(head[~possible], self.how["words"].nowhere)
+            sheet.give_reason(head[~possible], self.how["words"].nowhere)
         if len(listed) < len(able):
-            sheet.because(head[able[over]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+            sheet.give_reason(head[able[over]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
         return head, shapes, listed
 
     def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
@@ -328,17 +328,17 @@ class _OrderWalk(Walk):
                 sheet.decide(stopped, Verdict.REVOKE)
             if self._setup.how["on_move"] is not None:
                 self._setup.how["on_move"](self._moved_rows())
-        sheet.explain(lambda: self._why(granted))
+        sheet.explain_later(lambda: self._why(granted))
         return placed(granted, list(self.granted.values()))
 
-    def keep_gpus(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+    def keep_gpus(self, job: int, contest_place: int, ways: Sequence[Gang]) -> None:
         """Protect its GPUs, or move it; for one that is giving its GPUs back, keep room."""
         if self._setup.moves and self._setup.movers.item(self.candidates.rows.item(job)):
-            self._move(job, contested, ways)
-        elif contested < 0:
+            self._move(job, contest_place, ways)
+        elif contest_place < 0:
             self.place(job, ways, evict=False)
         else:
-            super().keep_gpus(job, contested, ways)
+            super().keep_gpus(job, contest_place, ways)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """The placer may want to know whose gang it is."""
@@ -372,7 +372,7 @@ class _OrderWalk(Walk):
         yield rows[self.misfits], words.misfit
         yield granted, words.granted
         if self.candidates.runs:
-            yield rows[self.expected & (self.candidates.contested >= 0)], words.renewed
+            yield rows[self.expected & (self.candidates.contest_place >= 0)], words.renewed
             yield from self._stopped()
 
     def _stopped(self) -> Iterator[Saying]:
@@ -384,7 +384,7 @@ class _OrderWalk(Walk):
         yield self._moved_rows(), words.moved
 
     def _contested_rows(self) -> Ints:
-        return self.candidates.rows[self.candidates.contested >= 0]
+        return self.candidates.rows[self.candidates.contest_place >= 0]
 
     def _moved_rows(self) -> Ints:
         """Jobs that stop to go on where there is room for them."""

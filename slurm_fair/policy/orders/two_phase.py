@@ -126,7 +126,7 @@ def fits_first_leases(view: View, tenant: Ints, gpus: Numbers, part: float) -> B
     until it is over.
     """
     jobs = view.snapshot.jobs
-    first = (view.leased & (view.renewals == 0) & (jobs.restarts == 0) & ~view.expired).nonzero()[0]
+    first = (view.leased & (view.renewals == 0) & (jobs.restarts == 0) & ~view.over).nonzero()[0]
     held = np.bincount(jobs.tenant[first], view.weighed_gpus[first], len(view.snapshot.tenants))
     fits: Bools = held[tenant] + gpus_ahead(tenant, gpus) + gpus <= part * view.tenant_quota[tenant]
     return fits
@@ -142,7 +142,7 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     ranked = (plan.explanation.rank >= 0).nonzero()[0]
     ranked = ranked[plan.explanation.rank[ranked].argsort(kind="stable")]
     stays = (plan.verdict != Verdict.REVOKE) & (plan.explanation.rank < 0)
-    before = view.expired_rows[stays[view.expired_rows]]  # renewed, now or at the next beat
+    before = view.over_rows[stays[view.over_rows]]  # renewed, now or at the next beat
     lease_seconds = view.terms.term
     balances = Balances.of(view, share).charged(
         jobs.tenant[before], view.weighed_gpus[before] * lease_seconds
@@ -157,7 +157,7 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
     """Candidates that would win if only their numbers of GPUs counted: others are evicted before these."""
-    contested = view.flags(candidates.rows[candidates.contested >= 0])
+    contested = view.flags(candidates.rows[candidates.contest_place >= 0])
     places, numbers = view.lease_places, pools.neighbourhood
     wins = np.zeros(len(candidates.rows), dtype=bool)
     if not any_of(numbers > 0):

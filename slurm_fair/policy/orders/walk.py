@@ -56,9 +56,9 @@ def may_place(view: View, pools: Pools, spread: bool) -> bool:
     if not waits.size or len(view.snapshot.wanted):
         return bool(waits.size)
     offered = view.free_gpus
-    if view.expired_rows.size:
+    if view.over_rows.size:
         places = view.lease_places
-        theirs = view.expired[places.row].nonzero()[0]
+        theirs = view.over[places.row].nonzero()[0]
         offered = offered + np.bincount(places.node[theirs], places.gpus[theirs], len(offered))
     offered, gpus = offered[pools.usable], jobs.gpus[waits]
     least = gpus.min()
@@ -88,11 +88,11 @@ class Candidates:
     """The jobs that a round is about: waiting ones, and running ones whose lease is over."""
 
     def __init__(
-        self, jobs: JobTable, rows: Ints, contested: Ints, asking: Ints, shapes: Shapes, runs: int
+        self, jobs: JobTable, rows: Ints, contest_place: Ints, asking: Ints, shapes: Shapes, runs: int
     ) -> None:
         self._jobs = jobs
         self.rows = rows  # of the snapshot's jobs; "job" below counts along these
-        self.contested = contested  # place among the contested jobs, -1 = it waits
+        self.contest_place = contest_place  # place among the contested jobs, -1 = it waits
         self.asking = asking  # place among those that `shapes` speaks of, -1 = it asks for no place
         self.shapes = shapes
         self.runs = runs  # how many of them are contested
@@ -140,7 +140,7 @@ def contest_of(
     """The contest over the candidates' GPUs; `expected` are those whose lease is likely to be renewed."""
     if not candidates.runs:
         return UncontestedRoom(view, pools, place)
-    contested = candidates.contested >= 0
+    contested = candidates.contest_place >= 0
     rank = np.full(len(candidates.rows), len(candidates.rows), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
@@ -165,7 +165,7 @@ class Walk:
         self.candidates, self.pools, self.contest = candidates, pools, contest
         self.granted: dict[int, Sites] = {}  # by job
         self.misfits: list[int] = []
-        self.waits: Bools = candidates.contested < 0
+        self.waits: Bools = candidates.contest_place < 0
         self.changes = self.waits  # jobs that may change what others get
         self._lane: Ints | None = None  # of each job
         self._shut: set[int] = set()  # lanes
@@ -216,10 +216,10 @@ class Walk:
         """Renew, place or pass over each of these; most are in shut lanes, and nobody asks for their gangs."""
         candidates, shut = self.candidates, self._shut
         lane = jobs if self._lane is None else self._lane[jobs]
-        columns = (jobs, self.waits[jobs], lane, candidates.contested[jobs], candidates.asking[jobs])
-        for job, waits, mine, contested, asking in zip(*[column.tolist() for column in columns], strict=True):
+        columns = (jobs, self.waits[jobs], lane, candidates.contest_place[jobs], candidates.asking[jobs])
+        for job, waits, mine, at, asking in zip(*[column.tolist() for column in columns], strict=True):
             if not waits:
-                self.keep_gpus(job, contested, candidates.ways_of(asking))
+                self.keep_gpus(job, at, candidates.ways_of(asking))
             elif mine not in shut:
                 sites = self.place(job, candidates.ways_of(asking))
                 if sites is None:
@@ -228,10 +228,10 @@ class Walk:
                 else:
                     self.granted[job] = sites
 
-    def keep_gpus(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+    def keep_gpus(self, job: int, contest_place: int, ways: Sequence[Gang]) -> None:
         """Renew the lease of a job that has GPUs: nobody may take them from now on."""
-        if self.contest.is_open(contested):
-            self.contest.protect(contested)
+        if self.contest.is_open(contest_place):
+            self.contest.protect(contest_place)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay the gang of a job in one of its ways; None = it fits nowhere."""

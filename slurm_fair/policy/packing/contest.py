@@ -137,12 +137,12 @@ class Contest:
             gpus = sizes[node] if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
-        claimed = gang.claims(sites, sizes, self.free.gpus_of)
-        for node, gpus in claimed:
+        taken = gang.taken(sites, sizes, self.free.gpus_of)
+        for node, gpus in taken:
             for room in self._rooms:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self._left -= gpus
-        return sites if gang.whole else claimed
+        return sites if gang.whole else taken
 
     def _pours(self, gang: Gang, sites: Sites) -> bool:
         """True if its nodes have enough together, each of them one GPU at least."""
@@ -223,11 +223,11 @@ class UncontestedRoom:
         return None
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
-        claimed = gang.claims(sites, self._pools.size_of, self.free.gpus_of)
-        for node, gpus in claimed:
+        taken = gang.taken(sites, self._pools.size_of, self.free.gpus_of)
+        for node, gpus in taken:
             self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self.left -= gpus
-        return sites if gang.whole else claimed
+        return sites if gang.whole else taken
 
 
 AnyContest: TypeAlias = Contest | UncontestedRoom

@@ -41,7 +41,7 @@ class Gang(NamedTuple):
     barred: tuple[int, ...] = ()
     spread: bool = False  # over any nodes that have free GPUs, `nodes` of them or more
 
-    def claims(self, sites: Sites, sizes: Sequence[int], free: Callable[[int], int]) -> Sites:
+    def taken(self, sites: Sites, sizes: Sequence[int], free: Callable[[int], int]) -> Sites:
         """GPUs of its nodes that nobody else gets: Slurm splits a gang of no fixed split in its own way.
 
         `sites` is its place, `sizes` and `free` are the GPUs that nodes have at all, and now.

@@ -33,8 +33,7 @@ from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
-# When to look after a look at an instant, by the standing and the number of acts that it left behind, and by the
-# instant at which something happens next in the cluster.
+# The next look: of the standing, the number of acts, now, and the next change in the cluster.
 LookAfter = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
@@ -88,7 +87,7 @@ class Simulation:
     def _run(self) -> None:
         last = self.epoch + self.scenario.until_s
         arrival = self.cluster.next_arrival()
-        looks, grid = self.looks, self._on_grid
+        looks, grid = self.looks, self._first_look_from
         first = grid(arrival) if looks is None else looks(self.standing, 0, arrival, arrival)
         self.clock.sleep_until(min(first, last))
         while True:
@@ -123,8 +122,11 @@ class Simulation:
 
     # -- when something could change --------------------------------------------------------------------------
 
-    def _on_grid(self, instant: float) -> float:
-        """The first regular look at or after an instant; looks that follow changes have no other grid."""
+    def _first_look_from(self, instant: float) -> float:
+        """The first regular look at or after an instant: at the next interval.
+
+        Where looks follow changes: then, or `interval_min` after the last look.
+        """
         if instant == math.inf:
             return instant
         terms = self.rules.terms
@@ -137,12 +139,12 @@ class Simulation:
         """The instant of the next look.
 
         1. Where a pace is given (`--pace daemon`, recorded looks) it alone decides.
-        2. The same instant once more, where that has another plan (`_may_grant_more`).
-        3. Where leases would only be renewed until then: the next event, or the first end of a lease at which
-           more may happen (`_first_other_end`).
+        2. The same instant once more, where GPUs just came free or others could start now (`_may_grant_more`).
+        3. Where leases would only be renewed until the next event: that event, or the first end of a lease at
+           which more may happen (`_first_other_end`).
         4. Else the next event (`_next_event`) or decision (`_next_decision`), whichever comes first.
-        5. The next regular look, if it comes sooner and this one showed only half of what happened
-           (`_must_be_followed`).
+        5. The next regular look, if it comes sooner and an act failed, or what an act led to was not
+           seen yet (`_must_be_followed`).
         """
         now = self.clock.now()
         if self.looks is not None:
@@ -160,7 +162,7 @@ class Simulation:
             self._renewing = record.snapshot
             return min(event, self._first_other_end())
         due = min(event, self._next_decision(record, end))
-        following = self._on_grid(now + _MOMENT)
+        following = self._first_look_from(now + _MOMENT)
         if due > following and self._must_be_followed(record, done, waits, end):
             return following
         return due
@@ -176,27 +178,27 @@ class Simulation:
         """The look at the next arrival or outage; and at the next end of a job, where that may help somebody."""
         arrival = self.cluster.next_arrival()
         # An outage may put jobs back into the queue while nobody waits.
-        due = self._on_grid(min(arrival, self.cluster.next_outage()))
+        due = self._first_look_from(min(arrival, self.cluster.next_outage()))
         if waits or arrival == math.inf:
-            due = min(due, self._on_grid(self.cluster.next_change()))
+            due = min(due, self._first_look_from(self.cluster.next_change()))
         return due
 
     def _next_decision(self, record: TickRecord, end: float) -> float:
         """The look at the end of a lease, at an answer to a request, or at the instant that the plan asked for."""
         now, terms, due = self.clock.now(), self.rules.terms, math.inf
         if end > now:
-            due = self._on_grid(end) if terms.follows_changes else end
+            due = self._first_look_from(end) if terms.follows_changes else end
         if any_of(self.standing.leases.revoking):
             due = min(due, max(self.cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_common_end(now))
         instant = again(record.plan.memory)
         if instant < math.inf:
-            due = min(due, self._on_grid(max(instant, now + _MOMENT)))
+            due = min(due, self._first_look_from(max(instant, now + _MOMENT)))
         return due
 
     def _must_be_followed(self, record: TickRecord, done: list[Verb], waits: bool, end: float) -> bool:
-        """True if the look shows only half of what happened, so that the next one follows as soon as it can."""
+        """True if an act failed, or what one led to was not seen yet: the next look follows as soon as it can."""
         now, standing = self.clock.now(), self.standing
         if end <= now or len(done) < len(record.outcomes) or standing.backoff or standing.unsettled:
             return True

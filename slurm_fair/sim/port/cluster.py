@@ -43,7 +43,9 @@ class VirtualCluster:
         self._roster = Roster(population.jobs)
         if scenario.whole_seconds:
             population.jobs.submit[:] = np.floor(population.jobs.submit)
-        self._sight = Sight(self.life, self._roster, term, scenario.unfreed, scenario.claims, scenario.speeds)
+        self._sight = Sight(
+            self.life, self._roster, term, scenario.unfreed, scenario.truthfulness, scenario.speeds
+        )
         self._acts = Acts(self.life, self._roster)
         self.by_hand = UserActions(self.life, self._roster, self._now)
         began = clock.now()

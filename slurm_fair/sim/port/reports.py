@@ -1,4 +1,4 @@
-"""RunTimeClaims about virtual jobs at one look: what users declared, and what the jobs report."""
+"""Declarations of users and reports of virtual jobs, as one look shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobTable, Told
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
-from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
+from slurm_fair.sim.truthfulness import TRUTHFUL, Truthfulness
 from slurm_fair.sim.world.columns import Steady
 from slurm_fair.sim.world.load import Population
 from slurm_fair.sim.world.work import Progress
@@ -26,29 +26,29 @@ _REPORTED = ("left_seconds", "done_seconds", "epoch", "epochs", "steps_per_secon
 
 
 class Reports:
-    """The claims about the jobs of a population, look by look."""
+    """Declarations and reports on the jobs of a population, look by look."""
 
-    def __init__(self, population: Population, claims: RunTimeClaims = TRUE_CLAIMS) -> None:
-        self._population, self._claims = population, claims
+    def __init__(self, population: Population, truthfulness: Truthfulness = TRUTHFUL) -> None:
+        self._population, self._truthfulness = population, truthfulness
         self._count, self._declared, self._hidden = -1, Steady({}), Steady({})
 
     def at(self, rows: Ints, shown: JobTable, now: float) -> Told:
-        """The claims of these jobs, which a look shows so."""
+        """Declarations and reports on these jobs, which a look shows so."""
         population, running = self._population, shown.running
         self._take_in_new_jobs()
-        claims, truth = self._declared.at(rows), self._hidden.at(rows)
+        said, truth = self._declared.at(rows), self._hidden.at(rows)
         work, first = truth["work"], truth["first_regime"]
         done = self._done(rows, running, work, now)
-        declared = claims["declared_seconds"]
+        declared = said["declared_seconds"]
         progress = Progress(population.regimes, first, truth["last_regime"], done, work, declared)
         for name in _OF_REGIMES:
-            if name not in claims:
-                claims[name] = getattr(progress, name)
-        claims |= {"left_seconds": progress.left_seconds, "done_seconds": done}
-        told = Told.unchecked({**claims, "models": population.models})
-        if self._claims.silent:
+            if name not in said:
+                said[name] = getattr(progress, name)
+        said |= {"left_seconds": progress.left_seconds, "done_seconds": done}
+        told = Told.unchecked({**said, "models": population.models})
+        if self._truthfulness.silent:
             return self._silent(told, first)
-        factor = self._claims.left_factor(population.tenants, shown.tenant)
+        factor = self._truthfulness.left_factor(population.tenants, shown.tenant)
         return told if factor is None else _lied(told, np.where(running | (done > 0), factor, 1.0))
 
     def _silent(self, told: Told, first: Ints) -> Told:
@@ -71,7 +71,7 @@ class Reports:
         self._hidden = Steady({name: getattr(jobs, name)[: jobs.count] for name in _HIDDEN})
 
     def _of_one_regime(self) -> dict[str, NDArray[Any]]:
-        """The claims that come of regimes, where no job ever changes to another; the epoch where nobody counts."""
+        """Columns that come of regimes, where no job ever changes to another; the epoch where nobody counts."""
         population, jobs = self._population, self._population.jobs
         row = jobs.first_regime[: jobs.count]
         if any_of(row != jobs.last_regime[: jobs.count]):

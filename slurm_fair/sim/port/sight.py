@@ -11,10 +11,10 @@ import numpy as np
 
 from slurm_fair.model import Answer, JobState, JobTable, NodeTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of
-from slurm_fair.sim.claims import TRUE_CLAIMS, RunTimeClaims
 from slurm_fair.sim.port.learned import LearnedSpeeds
 from slurm_fair.sim.port.reports import Reports
 from slurm_fair.sim.scenario import Speeds, Unfreed
+from slurm_fair.sim.truthfulness import TRUTHFUL, Truthfulness
 from slurm_fair.sim.world.job_ids import Roster
 from slurm_fair.sim.world.life import Life
 
@@ -33,13 +33,13 @@ class Sight:
         roster: Roster,
         term: float,
         unfreed: Unfreed | None = None,
-        claims: RunTimeClaims = TRUE_CLAIMS,
+        truthfulness: Truthfulness = TRUTHFUL,
         speeds: Speeds = "known",
     ) -> None:
         self._life, self._roster, self._population, self._jobs = life, roster, life.population, life.jobs
         self._term, self._looked, self._unfreed = term, -np.inf, unfreed
         self._tenants = TenantTable(self._population.tenants, self._population.weights)
-        self._reports = Reports(self._population, claims)
+        self._reports = Reports(self._population, truthfulness)
         self._learned = LearnedSpeeds(self._population, speeds) if speeds != "known" else None
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:

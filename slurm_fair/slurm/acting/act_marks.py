@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting import resizing
-from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import Marks
+from slurm_fair.slurm.ownership.ours_afresh import OursAfresh
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, which
 from slurm_fair.slurm_text import hostlist
 
@@ -20,7 +20,7 @@ class ActMarks:
     """The marks of what acts impose on jobs."""
 
     marks: Marks
-    claims: Claims
+    ours: OursAfresh
     now: Callable[[], float]
 
     def set_ahead(self, actions: Sequence[Action], rows: Rows) -> None:
@@ -35,26 +35,26 @@ class ActMarks:
             mark = self._mark(action, row)
             before = self.now() if math.isinf(mark.gate_until) else 0.0
             mark = replace(mark, pinned=True, pin=hostlist.join(action.nodes), gate_before=before)
-            return resizing.with_size(mark, self.claims, action, row)
+            return resizing.with_size(mark, self.ours, action, row)
         if action.verb is Verb.REQUEUE:
             # Slurm's own requeue delay keeps it back on our account, so it is ours to undo.
-            return replace(self._mark(action, row), gate_until=self.now() + self.claims.requeue_delay)
+            return replace(self._mark(action, row), gate_until=self.now() + self.ours.requeue_delay)
         return None
 
     def _closing(self, action: Action, row: FreshRow) -> Mark:
-        old, mark = self.claims.mark_on(action), self._mark(action, row)
-        if self.claims.foreign_hold(action, row):
+        old, mark = self.ours.mark_on(action), self._mark(action, row)
+        if self.ours.foreign_hold(action, row):
             return replace(mark, gate_until=old.gate_until if old else 0.0)
         before = old.gate_until if old and math.isfinite(old.gate_until) else 0.0
         until = float(int(action.until))
         # A hold that is to give way to a begin time is ours until it is seen lifted.
-        held = self.claims.hold(action, row)
+        held = self.ours.hold(action, row)
         until, before = (math.inf, until) if held else (until, before)
         return replace(mark, gate_until=until, gate_before=before, set_at=0.0 if held else mark.set_at)
 
     def _mark(self, action: Action, row: FreshRow) -> Mark:
         """The mark on the job as it stands, seen now."""
-        old, pinned = self.claims.mark_on(action), self.claims.pins(action, row) is not None
+        old, pinned = self.ours.mark_on(action), self.ours.pins(action, row) is not None
         mark = Mark(
             action.key,
             action.record,
@@ -64,10 +64,10 @@ class ActMarks:
             old.gate_until if old else action.until,
             pinned,
             self.now(),
-            self.claims.own_nodes(action, row),
+            self.ours.own_nodes(action, row),
             pin=old.pin if old else "",
         )
-        if old is not None and self.claims.resized(action, row):
+        if old is not None and self.ours.resized(action, row):
             return replace(mark, size=old.size, user_size=old.user_size)
         return mark
 

@@ -19,9 +19,9 @@ from slurm_fair.slurm.acting.rounds import ROUND, Rounds
 from slurm_fair.slurm.acting.sending import send_lines
 from slurm_fair.slurm.acting.signals import Signals
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_same_time
+from slurm_fair.slurm.ownership.ours_afresh import OursAfresh
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
@@ -42,18 +42,18 @@ class Actuator:
     details: JobDetails
     intents: IntentLog
     now: Callable[[], float]
-    requeue_delay: InitVar[float] = 121.0  # of Slurm; `claims` keeps it
+    requeue_delay: InitVar[float] = 121.0  # of Slurm; `ours` keeps it
     fence: Callable[[], None] = lambda: None
     remit: Remit | None = None  # without one, jobs are only freed
     rounds: Rounds = field(default_factory=Rounds)
-    claims: Claims = field(init=False)
+    ours: OursAfresh = field(init=False)
     effects: Effects = field(init=False)
     act_marks: ActMarks = field(init=False)
 
     def __post_init__(self, requeue_delay: float) -> None:
-        self.claims = Claims(self.marks, self.details, requeue_delay)
-        self.effects = Effects(self.claims, self.now)
-        self.act_marks = ActMarks(self.marks, self.claims, self.now)
+        self.ours = OursAfresh(self.marks, self.details, requeue_delay)
+        self.effects = Effects(self.ours, self.now)
+        self.act_marks = ActMarks(self.marks, self.ours, self.now)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
@@ -81,7 +81,7 @@ class Actuator:
     def _attempt(self, actions: Sequence[Action]) -> dict[Action, ActEnd]:
         before = self._look(actions)
         if not isinstance(before, str):
-            before = self.claims.learn(actions, before) or before
+            before = self.ours.learn(actions, before) or before
         if isinstance(before, str):
             why = f"{Untried.UNSEEN.value}: {before}"
             return dict.fromkeys(actions, ActEnd(Result.REFUSED, why, later=True, untried=Untried.UNSEEN))
@@ -126,7 +126,7 @@ class Actuator:
     def _hinders_waiting(self, action: Action, row: FreshRow) -> str:
         if row.state != JobState.WAITING:
             return f"it is {row.state.name.lower()}"
-        if action.verb is not Verb.FREE and self.claims.foreign_hold(action, row):
+        if action.verb is not Verb.FREE and self.ours.foreign_hold(action, row):
             tidies = action.verb is Verb.CLOSE and not self.effects.is_tidy(action, row)
             return "" if tidies else f"it is held ({row.reason})"
         return self._hinders_opening(action, row) if action.verb is Verb.OPEN else ""
@@ -136,7 +136,7 @@ class Actuator:
             return "no nodes are named for it"
         if row.dependency:
             return "it waits for another job"
-        if row.eligible <= self.now() + 1 or self.claims.delay(row):
+        if row.eligible <= self.now() + 1 or self.ours.delay(row):
             return ""
         # A held job keeps the begin time of its user; a gated one has the gate that it was looked at with.
         return "" if is_same_time(action.until, row.eligible) else "its begin time was moved by somebody"
@@ -144,7 +144,7 @@ class Actuator:
     def _ask(self, actions: list[Action], rows: Rows) -> dict[Action, ActEnd]:
         by_signal: dict[str, list[Action]] = {}
         for action in actions:
-            by_signal.setdefault(self.claims.stamp_on(action).signal, []).append(action)
+            by_signal.setdefault(self.ours.stamp_on(action).signal, []).append(action)
         return Signals(self.commands, self._look).ask(by_signal, rows)
 
     def _send(
@@ -156,36 +156,32 @@ class Actuator:
             done |= self._pin(pins, lines)
         going = [action for action in lines if action not in done]
         if going:
-            answers = send_lines(self.commands, {action: lines[action].once_pinned for action in going})
+            answers = send_lines(self.commands, {action: lines[action].then for action in going})
             after = self._look(going)
             done |= {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in going}
         return done
 
     def _lines(self, action: Action, row: FreshRow) -> scontrol_lines.ScontrolLines:
         """The scontrol lines of an act; SlurmTextError when something in it is not what it should be."""
-        job, pinned = self._job(action, row), self.claims.pins(action, row)
+        job, pinned = self._job(action, row), self.ours.pins(action, row)
         clear = pinned.user_nodes if pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
-            if self.claims.foreign_hold(action, row):
+            if self.ours.foreign_hold(action, row):
                 lines = scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
             else:
-                lines = scontrol_lines.close_lines(job, action.until, clear, self.claims.hold(action, row))
-            return replace(
-                lines, once_pinned=resizing.own_size(job, self.claims, action, row) + lines.once_pinned
-            )
+                lines = scontrol_lines.close_lines(job, action.until, clear, self.ours.hold(action, row))
+            return replace(lines, then=resizing.own_size(job, self.ours, action, row) + lines.then)
         if action.verb is Verb.OPEN:
             lines = scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
-            return resizing.opening(lines, job, self.claims, action, row)
+            return resizing.opening(lines, job, self.ours, action, row)
         if action.verb is Verb.REQUEUE:
             return scontrol_lines.requeue_lines(job)
         if action.verb is Verb.ASK:
             return scontrol_lines.ScontrolLines()
-        gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
+        gated, held = self.ours.begin(action, row), self.ours.hold(action, row)
         lines = scontrol_lines.free_lines(job, clear, gated, held, soon)
-        return replace(
-            lines, once_pinned=resizing.own_size(job, self.claims, action, row) + lines.once_pinned
-        )
+        return replace(lines, then=resizing.own_size(job, self.ours, action, row) + lines.then)
 
     def _job(self, action: Action, row: FreshRow) -> str:
         """The id to act on; for an unsplit array the ids of its waiting tasks alone."""
@@ -224,7 +220,7 @@ class Actuator:
         The act is refused where that is seen, and unknown where it is not.
         """
         half = {a: row for a, row in rows.items() if row is not None and lines[a].request}
-        undo = {a: resizing.words_to_undo(self.claims, a, row) for a, row in half.items()}
+        undo = {a: resizing.words_to_undo(self.ours, a, row) for a, row in half.items()}
         undo = {action: words for action, words in undo.items() if words}
         if not undo:
             return {}
@@ -233,7 +229,7 @@ class Actuator:
         done: dict[Action, ActEnd] = {}
         for action, answer in answers.items():
             row = None if isinstance(after, str) else after.get((action.key, False))
-            left = row is None or resizing.words_to_undo(self.claims, action, row)
+            left = row is None or resizing.words_to_undo(self.ours, action, row)
             detail = f"{failed[action].detail}, and its own request was not seen to be back" if left else ""
             unsure = left or answer.timed_out
             result = Result.UNKNOWN if unsure else Result.REFUSED
@@ -256,7 +252,7 @@ class Actuator:
             if at and part[0].verb is Verb.CLOSE and not self.rounds.fits_another(began):
                 break
             self.act_marks.set_ahead(part, before)
-            answers |= send_lines(self.commands, {action: lines[action].once_pinned for action in part})
+            answers |= send_lines(self.commands, {action: lines[action].then for action in part})
             self.rounds.took(self.now() - began)
         after = self._look(answers) if answers else {}
         done = {a: self.effects.end_of(a, answers[a], before[which(a)], after) for a in answers}

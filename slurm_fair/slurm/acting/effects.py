@@ -9,8 +9,8 @@ from slurm_fair.model import Action, JobState, Result, Verb
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.acting.act_end import ActEnd, refused_or_unknown
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.ours import OPENING_SECONDS, is_same_time
+from slurm_fair.slurm.ownership.ours_afresh import OursAfresh
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, which
 from slurm_fair.slurm_text import hostlist
 
@@ -19,7 +19,7 @@ from slurm_fair.slurm_text import hostlist
 class Effects:
     """Tell by a job's row if an act on it took effect."""
 
-    claims: Claims
+    ours: OursAfresh
     now: Callable[[], float]
 
     def end_of(self, action: Action, answer: CommandResult, before: FreshRow, after: Rows | str) -> ActEnd:
@@ -49,20 +49,20 @@ class Effects:
             if row.state != JobState.WAITING or not self.is_tidy(action, row):
                 return False
             gated = bool(is_same_time(int(action.until), row.eligible))
-            return gated if row.priority > 0 else self.claims.foreign_hold(action, row)
+            return gated if row.priority > 0 else self.ours.foreign_hold(action, row)
         if action.verb is Verb.FREE:
             if row.state != JobState.WAITING:
                 return True
-            kept = self.claims.begin(action, row) and row.eligible > self.now() + OPENING_SECONDS
-            return self.is_tidy(action, row) and not (kept or self.claims.hold(action, row))
+            kept = self.ours.begin(action, row) and row.eligible > self.now() + OPENING_SECONDS
+            return self.is_tidy(action, row) and not (kept or self.ours.hold(action, row))
         open_now = row.eligible <= self.now() + OPENING_SECONDS and row.priority > 0
         return row.state != JobState.WAITING or open_now
 
     def is_tidy(self, action: Action, row: FreshRow) -> bool:
         """True if no node list and no size of ours is left on the job."""
-        if self.claims.resized(action, row):
+        if self.ours.resized(action, row):
             return False
-        mark = self.claims.pins(action, row)
+        mark = self.ours.pins(action, row)
         if mark is None:
             return True
         return row.nodes == frozenset(hostlist.expand(mark.user_nodes))

@@ -1,4 +1,4 @@
-"""Gates as scontrol lines: a begin time, and the end of the hold that a job may have been submitted with.
+"""Acts as scontrol lines: a node list, a size, a begin time, a release, a requeue.
 
 Lines go to one scontrol's standard input, which splits on blanks and knows no quotes: only tokens that match
 strict patterns get in (slurm-facts: scontrol-has-no-quotes).
@@ -77,10 +77,10 @@ def uts(instant: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScontrolLines:
-    """Lines for scontrol: `pin` first; `once_pinned` only for jobs whose nodes and size were seen to hold."""
+    """Lines for scontrol: `pin` first; `then` once its nodes and size were seen to hold, or without a pin at once."""
 
     pin: tuple[str, ...] = ()
-    once_pinned: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
     request: str = ""  # what the job must ask for once it is pinned; "" = it stays as it is
 
 
@@ -91,7 +91,7 @@ def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> 
     (slurm-facts: begin-time-refused).
     """
     begin = update(job, start=uts(until), nodes=clear_nodes)
-    return ScontrolLines(once_pinned=(begin, f"release {_checked(job)}") if held else (begin,))
+    return ScontrolLines(then=(begin, f"release {_checked(job)}") if held else (begin,))
 
 
 def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> ScontrolLines:
@@ -108,7 +108,7 @@ def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) ->
 
 def requeue_lines(job: str) -> ScontrolLines:
     """Take a running job off its GPUs; a job that has ended stays so (slurm-facts: requeue-incomplete)."""
-    return ScontrolLines(once_pinned=(f"requeue incomplete {_checked(job)}",))
+    return ScontrolLines(then=(f"requeue incomplete {_checked(job)}",))
 
 
 def free_lines(
@@ -117,4 +117,4 @@ def free_lines(
     """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
     when = ("now+1" if next_second else "now") if gated else ""
     update_line = (update(job, start=when, nodes=clear_nodes),) if when or clear_nodes is not None else ()
-    return ScontrolLines(once_pinned=(*update_line, f"release {_checked(job)}") if held else update_line)
+    return ScontrolLines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

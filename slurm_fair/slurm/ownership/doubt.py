@@ -13,9 +13,9 @@ from slurm_fair.model import JobState, ListInDoubt, label
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.counted import first_sayings
-from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_our_list
+from slurm_fair.slurm.ownership.ours_afresh import free_action
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import wants_others

@@ -13,8 +13,8 @@ from slurm_fair.model.apiece import one_each_first
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import NO_TASK
 from slurm_fair.model.retries import Growth, Retries
-from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
+from slurm_fair.slurm.ownership.ours_afresh import free_action
 from slurm_fair.slurm.reading.queue import UNSPLIT, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 

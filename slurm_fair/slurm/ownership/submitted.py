@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobState
-from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import WaitState, may_be_as_submitted
+from slurm_fair.slurm.ownership.ours_afresh import free_action
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 

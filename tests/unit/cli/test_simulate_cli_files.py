@@ -307,6 +307,6 @@ def test_events_that_cannot_be_written_are_one_line(tmp_path: Path) -> None:
 
 def test_an_output_that_vanishes_is_one_line(tmp_path: Path) -> None:
     with files.Outputs([]) as outputs:
-        outputs.claim(tmp_path / "jobs.csv").unlink()
+        outputs.will_write(tmp_path / "jobs.csv").unlink()
         with pytest.raises(SlurmFairError, match=r"jobs\.csv: cannot be written: No such file"):
             outputs.commit()

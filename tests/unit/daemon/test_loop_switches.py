@@ -228,7 +228,7 @@ def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     bench.daemon.reload_config()
     assert not bench.daemon.reloading
     assert bench.daemon.rules.terms.term == 120.0
-    assert bench.daemon.adapter._actuator.claims.requeue_delay == 7.0  # type: ignore[union-attr]
+    assert bench.daemon.adapter._actuator.ours.requeue_delay == 7.0  # type: ignore[union-attr]
     assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.errors import LabError
 from slurm_fair.lab import ports
-from slurm_fair.lab.ports import BLOCK, FIRST_PORT, claim_ports, port_answers, port_ceiling, port_is_free
+from slurm_fair.lab.ports import BLOCK, FIRST_PORT, lock_ports, port_answers, port_ceiling, port_is_free
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def stack() -> Iterator[ExitStack]:
 
 
 def test_two_claims_with_the_same_hint_do_not_overlap(stack: ExitStack) -> None:
-    first, second = (claim_ports(20, start_hint=7) for _ in range(2))
+    first, second = (lock_ports(20, start_hint=7) for _ in range(2))
     stack.callback(first.release)
     stack.callback(second.release)
     assert not set(first.ports) & set(second.ports)
@@ -31,18 +31,18 @@ def test_two_claims_with_the_same_hint_do_not_overlap(stack: ExitStack) -> None:
 
 
 def test_released_ports_can_be_claimed_again(stack: ExitStack) -> None:
-    first = claim_ports(3, start_hint=11)
+    first = lock_ports(3, start_hint=11)
     first.release()
-    second = claim_ports(3, start_hint=11)
+    second = lock_ports(3, start_hint=11)
     stack.callback(second.release)
     assert first.ports == second.ports
 
 
 def test_ports_of_strangers_are_passed_over(stack: ExitStack) -> None:
-    probe = claim_ports(3, start_hint=23)
+    probe = lock_ports(3, start_hint=23)
     probe.release()
     stranger = stack.enter_context(socket.create_server(("0.0.0.0", probe.ports[1])))
-    claim = claim_ports(3, start_hint=23)
+    claim = lock_ports(3, start_hint=23)
     stack.callback(claim.release)
     assert stranger.getsockname()[1] not in claim.ports
     assert not port_is_free(probe.ports[1])
@@ -52,14 +52,14 @@ def test_ports_of_strangers_are_passed_over(stack: ExitStack) -> None:
 
 def test_ports_stay_below_those_of_outgoing_connections(stack: ExitStack) -> None:
     blocks = (port_ceiling() - FIRST_PORT) // BLOCK
-    claim = claim_ports(BLOCK + 1, start_hint=blocks - 1)
+    claim = lock_ports(BLOCK + 1, start_hint=blocks - 1)
     stack.callback(claim.release)
     assert claim.ports[-1] < port_ceiling()
 
 
 def test_too_many_ports_are_refused_with_the_cure() -> None:
     with pytest.raises(LabError, match="ask for fewer nodes"):
-        claim_ports(70_000)
+        lock_ports(70_000)
 
 
 @pytest.mark.parametrize(

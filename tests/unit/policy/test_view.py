@@ -79,8 +79,8 @@ def test_without_news_only_leases_count_as_over_that_are_renewed_now() -> None:
         (True, NOW, [1]), (False, NOW, []), (False, 5011.9, []), (False, 5012.0, [1]),
     ):  # fmt: skip
         shown = replace(SIGHT, terms=rolling, news=news, now=now)
-        assert (shown.decided_now.tolist(), shown.expired_rows.tolist()) == (over, over)
-    assert replace(SIGHT, news=False).decided_now.tolist() == [1], "where there is no beat"
+        assert (shown.decided_rows.tolist(), shown.over_rows.tolist()) == (over, over)
+    assert replace(SIGHT, news=False).decided_rows.tolist() == [1], "where there is no beat"
 
 
 def test_each_job_knows_when_its_lease_ends() -> None:

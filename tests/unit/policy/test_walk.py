@@ -52,7 +52,7 @@ def walk(shown: View, bases: Sequence[int], expected: Sequence[int] = ()) -> Wal
     keys = shown.snapshot.jobs.key.tolist()
     order = np.array([keys.index(pack(base)) for base in bases], dtype=np.int64)
     shapes = Shapes.of(pools, shown.snapshot, waits)
-    contested = shown.expired_rows
+    contested = shown.over_rows
     rows, numbers, asking = with_unlisted(shown, contested, order, ranks(len(keys), waits)[order])
     candidates = Candidates(shown.snapshot.jobs, rows, numbers, asking, shapes, len(contested))
     likely = np.isin(shown.snapshot.jobs.key[rows], [pack(base) for base in expected])
@@ -124,7 +124,7 @@ def test_of_two_that_run_the_later_in_the_order_is_stopped_and_the_unlikely_winn
         made = walk(shown, order, expected)
         made.down(np.arange(3))
         (gone,) = made.contest.evicted
-        row = made.candidates.rows[made.candidates.contested == gone].item()
+        row = made.candidates.rows[made.candidates.contest_place == gone].item()
         assert shown.snapshot.jobs.key[row] == pack(loser)
 
 

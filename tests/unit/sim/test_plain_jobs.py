@@ -11,8 +11,8 @@ from slurm_fair.cli.simulate.repeats import scenario_of_run
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.model import JobState, Standing, TickRecord
 from slurm_fair.sim import Scenario, rules_for, simulate
-from slurm_fair.sim.claims import RunTimeClaims
 from slurm_fair.sim.plain_jobs import PlainJobs
+from slurm_fair.sim.truthfulness import Truthfulness
 from slurm_fair.trace import Trace, read_trace, uniform
 from tests.support.simulations import made, written
 
@@ -41,7 +41,7 @@ def test_their_declarations_are_as_wrong_as_those_of_others(tmp_path: Path) -> N
     wrong: dict[bool, list[float]] = {True: [], False: []}
     for seed in range(400):
         plain = PlainJobs(0.1, seed=seed).drawn(trace)
-        declared = RunTimeClaims(declared_error=2.0, seed=seed).declared(trace, trace.duration_s)
+        declared = Truthfulness(declared_error=2.0, seed=seed).declared(trace, trace.duration_s)
         error = np.abs(np.log2(declared / trace.duration_s))
         for flag in wrong:
             wrong[flag] += error[plain == flag].tolist()

@@ -165,7 +165,7 @@ def test_a_node_list_of_ours_that_came_back_with_slurms_last_state_is_taken_away
 ) -> None:
     stub.answers("squeue", PINNED, row(ReqNodes="" if lines else "n1", EligibleTime="1795009500"))
     bench = Bench(stub, marks=(mark(pin="n1"),))
-    bench.actuator.claims.booted_at = booted
+    bench.actuator.ours.booted_at = booted
     assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
     assert sent(stub) == [f"update jobid=7 {lines}starttime=uts1795009500"]
 

@@ -105,7 +105,7 @@ def test_an_answer_is_whole_only_with_exit_0_and_without_a_complaint(
         (1, "error:\n  no\tcontroller \n", False, "squeue: error: no controller"),
         (7, "\n", False, "squeue: exit code 7 without a word"),
         (1, "e" * 900, False, "squeue: " + "e" * 300),
-        (-1, "half an error", True, "/usr/bin/squeue did not answer within 3 s"),
+        (-1, "half an error", True, "squeue did not answer within 3 s"),
     ],
 )
 def test_a_complaint_is_one_short_line(code: int, err: str, late: bool, said: str) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.claims import Claims, free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, gates_of, whose_are
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import kept_by_us
+from slurm_fair.slurm.ownership.ours_afresh import OursAfresh, free_action
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
@@ -86,7 +86,7 @@ class Scene:
         assert self.details.scheduled.learn(asked) == ""
         delay = REQUEUE_DELAY_SECONDS
         self.keepers = Keepers(self.queue, self.details, self.marks, START, delay, BOOTED)
-        self.claims = Claims(self.marks, self.details, delay, BOOTED)
+        self.ours = OursAfresh(self.marks, self.details, delay, BOOTED)
 
     def shape(self, record: Record, state: dict[str, Any]) -> None:
         for name in ("held", "eligible", "restarts", "scheduled", "wanted", "comment"):
@@ -106,21 +106,21 @@ def test_columns_and_one_row_agree_on_what_is_ours(drawn: list[Any]) -> None:
     fresh = look(queue, [(act.key, act.whole_record) for act in acts])
     assert not isinstance(fresh, str), fresh
     for at, act in enumerate(acts):
-        row, claims = fresh[act.key, act.whole_record], scene.claims
-        known = claims.mark_on(act) is not None
+        row, ours = fresh[act.key, act.whole_record], scene.ours
+        known = ours.mark_on(act) is not None
         begin = whose.begin[at] or (known and whose.delay[at])
         one = (
-            claims.hold(act, row),
-            claims.begin(act, row),
-            claims.pins(act, row) is not None,
-            claims.delay(row),
+            ours.hold(act, row),
+            ours.begin(act, row),
+            ours.pins(act, row) is not None,
+            ours.delay(row),
         )
         listed = bool(row.node_text)
         assert one[:2] == (whose.hold[at], begin)
         assert (one[2] and listed, one[3]) == (whose.nodes[at], whose.delay[at])
         event(f"hold {one[0]}, begin {one[1]}, list {one[2]}")
         if not known:
-            stamp, run = claims.stamp_on(act), (act.record, act.restarts)
+            stamp, run = ours.stamp_on(act), (act.record, act.restarts)
             kept = kept_by_us(
                 rows[at], stamp, row.reason, lost=False, scheduled=scene.details.scheduled.at(*run)
             )
@@ -136,10 +136,10 @@ def test_a_look_and_a_fresh_read_agree_on_who_keeps_a_job_back(drawn: list[Any])
     fresh = look(scene.queue, [(job, False) for job in key.tolist()])
     assert not isinstance(fresh, str), fresh
     for at, raw in enumerate(rows):
-        act, claims = free_action(raw), scene.claims
+        act, ours = free_action(raw), scene.ours
         row = fresh[act.key, False]
-        assert gates.held_by_us[at] == claims.hold(act, row)
+        assert gates.held_by_us[at] == ours.hold(act, row)
         if row.eligible > START + 2:
-            begin = claims.begin(act, row) or claims.delay(row)
-            assert gates.ours[at] == (begin or claims.hold(act, row))
+            begin = ours.begin(act, row) or ours.delay(row)
+            assert gates.ours[at] == (begin or ours.hold(act, row))
             assert gates.own_begin[at] == (not begin)

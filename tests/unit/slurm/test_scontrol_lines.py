@@ -147,7 +147,7 @@ def test_no_words_change_no_size() -> None:
 def test_a_begin_time_stands_before_a_hold_is_lifted(
     clear: str | None, held: bool, then: tuple[str, ...]
 ) -> None:
-    assert lines.close_lines("7", 1795009500.5, clear, held) == ScontrolLines(once_pinned=then)
+    assert lines.close_lines("7", 1795009500.5, clear, held) == ScontrolLines(then=then)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_a_job_has_its_nodes_before_it_may_start(
 def test_freeing_says_what_is_ours_and_no_more(
     clear: str | None, gated: bool, held: bool, next_second: bool, then: tuple[str, ...]
 ) -> None:
-    assert lines.free_lines("7", clear, gated, held, next_second) == ScontrolLines(once_pinned=then)
+    assert lines.free_lines("7", clear, gated, held, next_second) == ScontrolLines(then=then)
 
 
 def test_a_job_that_ended_is_not_put_back() -> None:
-    assert lines.requeue_lines("7_2") == ScontrolLines(once_pinned=("requeue incomplete 7_2",))
+    assert lines.requeue_lines("7_2") == ScontrolLines(then=("requeue incomplete 7_2",))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from slurm_fair.model import Action, LeasePhase, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
-from slurm_fair.tick import unanswered_requests
+from slurm_fair.tick import open_requests
 from tests.support.builders import lease, leases
 from tests.support.tick_bench import BEGAN, StubCluster, TickBench, gated, kinds, running
 
@@ -17,7 +17,7 @@ def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
         lease(2, {"n1": 1}, phase=LeasePhase.REVOKING),
         lease(3, {"n1": 1}),
     )
-    assert unanswered_requests(Standing.new(BEGAN)._replace(leases=asked)) == {pack(1): 8000.0}
+    assert open_requests(Standing.new(BEGAN)._replace(leases=asked)) == {pack(1): 8000.0}
 
 
 class Prompt(StubCluster):

@@ -28,7 +28,7 @@ from slurm_fair.slurm.reading.stamp import Stamp
 
 
 @dataclass(slots=True)
-class Claims:
+class OursAfresh:
     """Rules of what is ours, applied to a row that was read afresh."""
 
     marks: Marks

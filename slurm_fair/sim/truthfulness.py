@@ -1,4 +1,4 @@
-"""Claims about run times that are not the truth: silent jobs, wrong declarations, and tenants that lie."""
+"""Silent jobs, wrong declarations and tenants that lie, as a simulated controller meets them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_ERROR = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunTimeClaims:
-    """The ways in which users and jobs tell a simulated controller of run times.
+class Truthfulness:
+    """Users and jobs tell a simulated controller their run times truly, wrongly or not at all.
 
     A declaration is off by a factor of its own, drawn from a lognormal distribution around 1 whose logarithm has
     the standard deviation ln(declared_error): of 2, two declarations of three are within a factor of 2. The
@@ -34,8 +34,8 @@ class RunTimeClaims:
     def silent(self) -> bool:
         return self.progress == "silent"
 
-    def again(self, number: int) -> RunTimeClaims:
-        """The claims of another run of the same scenario: errors are drawn anew."""
+    def again(self, number: int) -> Truthfulness:
+        """For another run of the same scenario: errors are drawn anew."""
         return replace(self, seed=self.seed + number)
 
     def declared(self, trace: Trace, seconds: Floats) -> Floats:
@@ -59,4 +59,4 @@ def _of_tenants(factors: Mapping[str, float], tenants: Sequence[str], tenant: In
     return found
 
 
-TRUE_CLAIMS = RunTimeClaims()
+TRUTHFUL = Truthfulness()
