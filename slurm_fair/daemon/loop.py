@@ -312,9 +312,14 @@ class Daemon:
             trouble.ended(now, f"{what} works again")
 
     def next_look(self, began: float) -> float:
-        """The instant of the next look after a tick that began at `began`."""
+        """The instant of the next look after a tick that began at `began`.
+
+        A blind one is followed an interval after its end: who does not answer is not pressed.
+        """
         idle, terms = self.shadow or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
+        if self.blind:
+            return now + terms.interval
         breath = math.inf if idle else self.watch.pause_seconds(2 * self.last_look_seconds, terms)
         return min(now + self.confirm_in, next_look(self.standing, terms, began, now, breath, left))
 

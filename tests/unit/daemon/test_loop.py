@@ -88,6 +88,20 @@ def test_while_jobs_change_places_it_looks_often_but_never_without_a_breath(
     assert bench.daemon.next_look(bench.now) == bench.now + 10.0, "a paused daemon has nothing to wait for"
 
 
+@pytest.mark.parametrize("seconds", [0.5, 20.0])
+def test_a_slurm_that_does_not_answer_is_asked_again_an_interval_later(bench: Bench, seconds: float) -> None:
+    crowd(bench)
+    bench.run(60 - bench.now % 60 + 1.5)
+    assert LeasePhase.REVOKING in phases(bench)
+    began, bench.commands.trouble.dead = bench.now, True
+    assert bench.daemon.once().blind
+    bench.pass_time(seconds)
+    assert bench.daemon.next_look(began) == bench.now + 10.0
+    bench.commands.trouble.dead = False
+    assert not bench.daemon.once().blind
+    assert bench.daemon.next_look(bench.now) < bench.now + 1.0, "jobs change places"
+
+
 # -- what goes wrong in a tick --------------------------------------------------------------------------------
 
 
