@@ -115,6 +115,8 @@ def _public(site: Site, board: Board, now: float, limit: float) -> tuple[DaemonS
     last = max(board.time, said.time if said else 0.0)
     if said is not None and said.state == DaemonState.STOPPED:
         return DaemonState.SILENT, said.why or "the daemon was stopped", None
+    if said is not None and said.state == DaemonState.BLIND:
+        limit += site.config.slurm.timeout  # a look at a Slurm that hangs takes so long
     if _is_old(now - last, limit):
         return DaemonState.SILENT, _silence(now - last), None
     if said is not None and said.state == DaemonState.BLIND:

@@ -77,7 +77,7 @@ def uts(instant: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScontrolLines:
-    """Lines for scontrol: `pin` first; `then` once its nodes and size were seen to hold, or without a pin at once."""
+    """Lines for scontrol: `pin` first; `then` once nodes and size were seen to hold, or without a pin at once."""
 
     pin: tuple[str, ...] = ()
     then: tuple[str, ...] = ()
