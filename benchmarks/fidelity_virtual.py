@@ -88,7 +88,7 @@ def follow(run: RealRun, costs: Costs, takes: Takes) -> tuple[Numbers, float]:
     looks = RecordedLooks([look.time + shift for look in run.looks], run.way.interval)
     result = simulate(
         scenario, rules_of(run.way), listen=heard, wants={Want.LEASE_EVENTS}, looks=looks,
-        watch=Settling(frozenset(time + shift for time in _settled(run))),
+        after_look=Settling(frozenset(time + shift for time in _settled(run))),
     )  # fmt: skip
     name_of = {
         int(key): jobs[row].name

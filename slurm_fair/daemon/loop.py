@@ -224,8 +224,8 @@ class Daemon:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
         began = self.clock.now()
         self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
-        watch = Stopwatch(time.monotonic)
-        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, watch, self.missed)
+        stopwatch = Stopwatch(time.monotonic)
+        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed)
         self.missed = () if done.record else self.missed
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)

@@ -28,7 +28,7 @@ class Act(Protocol):
     picture: Picture
 
 
-Watch: TypeAlias = Callable[[Sequence[Act], Callable[[], bool]], None]
+Show: TypeAlias = Callable[[Sequence[Act], Callable[[], bool]], None]
 
 
 def strip(picture: Picture, scenario: DemoScenario) -> dict[str, str]:

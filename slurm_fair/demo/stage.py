@@ -16,7 +16,7 @@ from typing import TypedDict
 import slurm_fair_templates as templates
 from slurm_fair.board.board import Board, read_board
 from slurm_fair.demo.controller import Controller, demo_configuration
-from slurm_fair.demo.live import Watch
+from slurm_fair.demo.live import Show
 from slurm_fair.demo.picture import Phase, Picture, Seen
 from slurm_fair.demo.scenario import PLAIN, STEP_SECONDS, DemoJob, DemoScenario, Scheduler
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
@@ -305,8 +305,8 @@ class Played:
     until: float | None = None  # when the acts were over by a clock of their own
 
 
-def play(scenario: DemoScenario, folder: Path, with_plain: bool, watch: Watch) -> Played:
-    """All acts at the same time, each on its own Slurm; `watch` shows them until they are over."""
+def play(scenario: DemoScenario, folder: Path, with_plain: bool, show: Show) -> Played:
+    """All acts at the same time, each on its own Slurm; `show` shows them until they are over."""
     plain = PLAIN if with_plain else ()
     stop, together = threading.Event(), threading.Barrier(1 + len(plain))
     stages = [
@@ -316,7 +316,7 @@ def play(scenario: DemoScenario, folder: Path, with_plain: bool, watch: Watch) -
     with ThreadPoolExecutor(len(stages), thread_name_prefix="act") as pool:
         acts = [pool.submit(stage.run) for stage in stages]
         try:
-            watch(stages, lambda: all(act.done() for act in acts))
+            show(stages, lambda: all(act.done() for act in acts))
         finally:
             stop.set()  # it is over, or nobody watches any more
             together.abort()

@@ -141,18 +141,18 @@ def _ask(start: Facts, commands: Commands) -> Facts:
     if not shown.whole:
         return replace(start, silence=shown.complaint)
     as_of, answered = _AS_OF.search(shown.out), time.time()
-    watch = CallTimes()
-    machines = watch.time("nodes (sinfo)", lambda: read_nodes(commands))
-    watch.time("queue (squeue)", lambda: Queue(commands).read())
+    times = CallTimes()
+    machines = times.time("nodes (sinfo)", lambda: read_nodes(commands))
+    times.time("queue (squeue)", lambda: Queue(commands).read())
     notices = _notices(commands)
-    snapshot = watch.time("a whole look", lambda: _look(start, commands, notices))
-    history = watch.time("accounting (sacct)", lambda: _history(start, commands))
+    snapshot = times.time("a whole look", lambda: _look(start, commands, notices))
+    history = times.time("accounting (sacct)", lambda: _history(start, commands))
     return replace(
         start,
         silence="",
         slurm=dict(_pairs(shown)),
         clock_ahead=_ahead(float(as_of[1]), shown.seconds, answered) if as_of else 0.0,
-        seconds={"configuration (scontrol)": shown.seconds, **watch.seconds},
+        seconds={"configuration (scontrol)": shown.seconds, **times.seconds},
         machines=machines,
         snapshot=snapshot,
         history=history,

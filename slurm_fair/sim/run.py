@@ -122,12 +122,12 @@ def simulate(
     scenario: Scenario,
     rules: Rules,
     *,
-    watch: Callable[[Simulation], None] | None = None,
+    after_look: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
     looks: LookAfter | None = None,
 ) -> SimulationResult:
-    """The result; `watch` is called after every look, `listen` hears of every tick what it wants.
+    """The result; `after_look` is called after every look, `listen` hears of every tick what it wants.
 
     `looks` are instants of looks as a daemon had them (sim/loop/paces.py), in the place of the simulator's own.
     """
@@ -137,7 +137,7 @@ def simulate(
     simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
     population = simulation.cluster.life.population
     refuse_endless_sizes(scenario, population.elastic, len(population.gpu_types), rules.terms.shortest)
-    if watch is not None:
-        simulation.watch = watch
+    if after_look is not None:
+        simulation.after_look = after_look
     simulation.run()
     return result_of(simulation, log, time.perf_counter() - wall, time.process_time() - cpu)

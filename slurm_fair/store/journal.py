@@ -268,12 +268,12 @@ class SqliteJournal(Reader):
         keep_seconds: float,
         max_bytes: int,
         most_seconds: float = 0.25,
-        watch: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
     ) -> bool:
         """Prune again and again for at most so long; whether something is left to forget."""
-        until = watch() + most_seconds
+        until = clock() + most_seconds
         while self.prune(now, keep_seconds=keep_seconds, max_bytes=max_bytes).total:
-            if watch() >= until:
+            if clock() >= until:
                 return True
         return False
 

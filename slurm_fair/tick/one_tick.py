@@ -84,13 +84,13 @@ def tick(
     journal: Journal,
     rules: Rules,
     standing: Standing,
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     missed: tuple[Event, ...] = (),
 ) -> TickDone:
     """One tick of the controller; `missed` happened since the last one, and no look has shown it."""
-    watch.start()
+    stopwatch.start()
     snapshot = cluster.observe(open_requests(standing))
-    watch.lap("observe")
+    stopwatch.lap("observe")
     if isinstance(snapshot, Blind):
         return TickDone(standing, blind=snapshot.reason)
     alive = living(snapshot)
@@ -100,19 +100,19 @@ def tick(
     wants = journal.wants
     ready = prepare(standing, snapshot, rules, wants)
     ready = _with_missed(ready, missed) if missed else ready
-    watch.lap("advance")
+    stopwatch.lap("advance")
     plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants, fault=ready.fault)
-    watch.lap("plan")
+    stopwatch.lap("plan")
     leases, actions, granted = reconcile(ready, plan, rules, wants)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
-    watch.lap("act")
+    stopwatch.lap("act")
     dry_run = not cluster.acts
     if dry_run:
         leases, plan = without_effect(leases, plan, ready.view)
     after = conclude(ready, leases, outcomes, plan, rules, acted=not dry_run)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
-    record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
+    record = _record(after, ready, plan, outcomes, events, rules, stopwatch, held_back)
     amended = standing.ledger if standing.amended else None
     record = record._replace(dry_run=dry_run, amended=amended, left_over=standing.left_over)
     journal.append(record, after)
@@ -170,7 +170,7 @@ def _record(
     outcomes: tuple[Outcome, ...],
     events: tuple[Event, ...],
     rules: Rules,
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     guard: str,
 ) -> TickRecord:
     return TickRecord(
@@ -184,7 +184,7 @@ def _record(
         plan=plan,
         outcomes=outcomes,
         events=events,
-        seconds=dict(watch.seconds),
+        seconds=dict(stopwatch.seconds),
         guard=guard,
     )
 

@@ -59,7 +59,7 @@ def test_what_runs_held_is_in_the_books_and_in_the_events(
 
     scenario = Scenario(trace(jobs), uniform(8, 4), costs, outages=outages_of(drawn), until_s=until)
     rules = rules_for(policy, {}, lease=None if policy == "fifo" else 120.0, checkpoint_cost=costs.checkpoint)
-    result = simulate(scenario, rules, watch=seen.append, listen=listen)
+    result = simulate(scenario, rules, after_look=seen.append, listen=listen)
     cluster, now = seen[0].cluster, seen[0].clock.now()
     columns, count = cluster.jobs, cluster.jobs.count
     runs_on = np.flatnonzero(columns.state[:count] == JobState.RUNNING)
@@ -88,7 +88,7 @@ def test_in_gavels_rounds_a_job_holds_its_gpus_until_it_ends_and_not_for_the_res
         trace(jobs), uniform(8, 4), Costs(restart=restart), outages=outages_of(drawn), rounds="gavel"
     )
     rules = rules_for("las", {}, lease=120.0, gavel_rounds=True)
-    result = simulate(scenario, rules, watch=seen.append)
+    result = simulate(scenario, rules, after_look=seen.append)
     assert result.outcomes.completed.all()
     runs, held = result.runs, seen[0].cluster.tally.held_gpu_seconds
     assert float((runs.gpus * (runs.end - runs.start)).sum()) == pytest.approx(held, abs=1e-3)

@@ -125,5 +125,5 @@ def _run(order: SimulationOrder, beat: Beat, events: EventsOut | None) -> Finish
     wants = EVERYTHING if events is not None else {Want.LEASE_EVENTS} if order.keeps_grants else ()
     listen = ear if wants else None
     pulse, looks = _Pulse(order.name, beat), order.setup.looks()
-    result = simulate(order.scenario, rules, watch=pulse, listen=listen, wants=wants, looks=looks)
+    result = simulate(order.scenario, rules, after_look=pulse, listen=listen, wants=wants, looks=looks)
     return FinishedRun(result, tuple(ear.grants))

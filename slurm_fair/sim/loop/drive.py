@@ -46,7 +46,7 @@ class Simulation:
     scenario: Scenario
     rules: Rules
     journal: Journal
-    watch: Callable[[Simulation], None] = lambda simulation: None
+    after_look: Callable[[Simulation], None] = lambda simulation: None
     manners: Manners | None = None
     batches: LedgerBatches | None = None  # that fold the ledger; without them it is folded at every look
     looks: LookAfter | None = None  # in the place of looks when something could change, at the next interval
@@ -92,7 +92,7 @@ class Simulation:
         self.clock.sleep_until(min(first, last))
         while True:
             record = self.look()
-            self.watch(self)
+            self.after_look(self)
             due = math.inf if self.cluster.empty else self._next_look(record)
             if due > last and self.clock.now() < last and not self.cluster.empty:
                 due = last  # what is running then is measured then
@@ -104,11 +104,11 @@ class Simulation:
         """One tick of the controller."""
         if self._renewing is not None:
             self._renew(self._renewing)
-        watch, self._looked = Stopwatch(time.thread_time), self.clock.now()
-        done = tick(self._port, self.clock, self._settled, self.rules, self.standing, watch)
-        self.decisions.append(watch.seconds["plan"])
+        stopwatch, self._looked = Stopwatch(time.thread_time), self.clock.now()
+        done = tick(self._port, self.clock, self._settled, self.rules, self.standing, stopwatch)
+        self.decisions.append(stopwatch.seconds["plan"])
         assert done.record is not None
-        self.weighed.add(done.record.plan.memory, self._looked, watch.seconds["plan"])
+        self.weighed.add(done.record.plan.memory, self._looked, stopwatch.seconds["plan"])
         self.standing = self._settled.standing or done.standing
         return done.record
 

@@ -128,7 +128,7 @@ def test_a_simulation_with_an_outage_loses_time_and_no_work_and_is_the_same_twic
     def once() -> tuple[Tally, list[float]]:
         seen: list[Simulation] = []
         rules = rules_for("astraea", {}, lease=300.0, checkpoint_cost=costs.checkpoint)
-        result = simulate(scenario, rules, watch=seen.append)
+        result = simulate(scenario, rules, after_look=seen.append)
         assert result.outcomes.completed.all()
         return seen[0].cluster.tally, np.sort(result.outcomes.ended_or_now).tolist()
 

@@ -108,7 +108,9 @@ def test_instants_are_told_in_whole_seconds_where_slurm_does() -> None:
 def looks_of(looks: RecordedLooks | DaemonsLooks) -> list[float]:
     """The instants of the looks of a simulation."""
     seen: list[float] = []
-    simulate(SCENARIO, RULES, watch=lambda s: seen.append(round(s.clock.now() - s.epoch, 3)), looks=looks)
+    simulate(
+        SCENARIO, RULES, after_look=lambda s: seen.append(round(s.clock.now() - s.epoch, 3)), looks=looks
+    )
     return seen
 
 

@@ -73,7 +73,7 @@ def test_forgetting_takes_no_longer_than_it_may(journal: SqliteJournal) -> None:
         one_tick(journal, number, 1e6 + number, 10)
     looks = iter(range(1000))
     left = journal.forget(
-        1e6 + 300, keep_seconds=DAY, max_bytes=0, most_seconds=3.0, watch=lambda: float(next(looks))
+        1e6 + 300, keep_seconds=DAY, max_bytes=0, most_seconds=3.0, clock=lambda: float(next(looks))
     )
     assert left
     assert next(looks) == 4, "three prunes, and no more"
