@@ -11,7 +11,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.policy.packing.gang import Sites
-from slurm_fair.policy.situations import LEASE_OVER, SITUATIONS
+from slurm_fair.policy.situations import PHASE_OVER, SITUATIONS
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
@@ -45,12 +45,12 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 }
 
 
-def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
+def _default_verdict(phase: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
     """The verdict before the policy speaks, and its reason.
 
     A policy may replace it where it has a choice; elsewhere it stands. A lease that is over is renewed by default.
     """
-    if lease == LEASE_OVER:
+    if phase == PHASE_OVER:
         return Verdict.RENEW, "nobody who is owed more can use its GPUs"
     if state is JobState.DONE:
         return Verdict.LEAVE, "it has ended"
@@ -58,16 +58,16 @@ def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Ver
         return Verdict.LEAVE, "it is suspended and keeps its GPUs"
     if state is JobState.ENDING:
         return Verdict.LEAVE, "it is ending"
-    if lease == LeasePhase.REVOKING:
+    if phase == LeasePhase.REVOKING:
         return Verdict.LEAVE, "it is giving its GPUs back"
     waits = state is JobState.WAITING
-    if lease == LeasePhase.GRANTED and not (waits and blocked):
+    if phase == LeasePhase.GRANTED and not (waits and blocked):
         return Verdict.KEEP, PROMISED
-    if waits and not blocked and lease < 0:
+    if waits and not blocked and phase < 0:
         return Verdict.WAIT, OTHERS_FIRST
     if waits:
         return Verdict.LEAVE, BLOCKED_REASONS[blocked]
-    return (Verdict.KEEP, NOT_OVER) if lease >= 0 else (Verdict.LEAVE, "it runs without a lease")
+    return (Verdict.KEEP, NOT_OVER) if phase >= 0 else (Verdict.LEAVE, "it runs without a lease")
 
 
 # The default of every case there is, so that a draft of a hundred thousand jobs begins with one look-up.

@@ -16,10 +16,10 @@ from slurm_fair.model.columns import Codes, Ints
 
 Shorts: TypeAlias = NDArray[np.int16]
 NO_LEASE = -1
-LEASE_OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jobs without one
+PHASE_OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jobs without one
 
 # Those of jobs without a lease come last: as their phase is -1, so do their numbers count from the end.
-SITUATIONS = tuple(product((*range(LEASE_OVER + 1), NO_LEASE), JobState, Blocked))
+SITUATIONS = tuple(product((*range(PHASE_OVER + 1), NO_LEASE), JobState, Blocked))
 _STATES, _BLOCKS = len(JobState), len(Blocked)
 _SHORT = np.min_scalar_type(-len(SITUATIONS))  # as short as they all fit
 _ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))
@@ -33,5 +33,5 @@ def situations(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> 
     # Before NumPy 2 a product with a single number is no wider than the column: the column is made wide first.
     case: Shorts = lease_phase.astype(_SHORT) * _ONE_PHASE + (state * _ONE_STATE + blocked)
     if over.size:
-        case[over] += _ONE_PHASE * (LEASE_OVER - LeasePhase.RUNNING)
+        case[over] += _ONE_PHASE * (PHASE_OVER - LeasePhase.RUNNING)
     return case

@@ -63,8 +63,8 @@ class View:
     fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
     counts_seconds: float = float("inf")  # a tenant without jobs counts in quotas for so long; inf = always
     turns: Placement = NO_PLACES  # GPUs that the profiler gives away, by row of `snapshot.jobs`
-    # False where the last plan left the same jobs, leases and nodes: of the leases that are over, only those
-    # whose beat has come are decided on.
+    # False if nothing changed since the last plan: of the leases that are over only those are decided on whose
+    # beat has come.
     news: bool = True
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
@@ -250,8 +250,8 @@ class View:
     def decided_rows(self) -> Ints:
         """Rows of the running jobs whose lease is over and that this plan decides on.
 
-        Jobs on nodes that are set aside are among them. Without news there are only those whose beat has come: the
-        last plan decided on the others.
+        Jobs on nodes that are set aside are among them. Without news there are only those whose beat has come; the
+        others wait for theirs.
         """
         rows, terms = self._past_their_end, self.terms
         every = not terms.beat or self.news or any(each.due <= self.now for each in self.reserved)

@@ -68,9 +68,10 @@ def _action(
 
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
-    """Ask who was not asked; requeue on any answer, saved or not, and when the grace is over.
+    """Ask who was not asked, and requeue on any answer, saved or not.
 
-    Where nobody looked within the grace, ask again.
+    An answer that is too old is asked for again. Without an answer the job is requeued when its grace is over, and
+    asked again where nobody looked for long after that.
     """
     revoking = leases.revoking.nonzero()[0]
     if not revoking.size:
@@ -96,8 +97,8 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
                 actions.append(_action(Verb.ASK, job, snapshot, "its grace cannot be told"))
             elif now >= asked + grace:
                 actions.append(_action(Verb.REQUEUE, job, snapshot, NO_ANSWER))
-        # It was not requeued within the grace, so it has gone on: what it saved then is old by now.
         elif now > asked + grace + terms.interval:
+            # It was not requeued in time and has gone on: what it saved then is old by now.
             actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
         else:
             actions.append(_action(Verb.REQUEUE, job, snapshot, ANSWERED))

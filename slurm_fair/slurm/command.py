@@ -107,7 +107,7 @@ class Commands:
         stdin: str | None = None,
         timeout_seconds: float | None = None,
     ) -> CommandResult:
-        """Run one command; a time-out is an answer too, since the act may have been done."""
+        """Run one command; a time-out is returned and not raised, since an act may have been done."""
         shown, layout = _apart(argv)
         full = (self.path(argv[0]), *shown[1:])
         limit = timeout_seconds or self.timeout_seconds

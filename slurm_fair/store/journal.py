@@ -57,7 +57,7 @@ class SqliteJournal(Reader):
         super().__init__(db, path)
         self._ownership = ownership
         self._packer = Packer()
-        self._columns = frozenset(
+        self._blob_names = frozenset(
             name for (name,) in self._all("SELECT name FROM blobs WHERE last_used IS NULL")
         )
         self._tick = self._all("SELECT max(number) FROM ticks")[0][0]
@@ -125,7 +125,7 @@ class SqliteJournal(Reader):
         """Keep one tick, and the standing after it, in one transaction."""
         encoder = Encoder()
         body, digest = write(encoder.tree(tick))
-        columns = frozenset(encoder.blobs)
+        blob_names = frozenset(encoder.blobs)
         parcel = self._packer.pack(standing)
         moments = self._moments_due(tick, standing)
         with self._writing():
@@ -136,19 +136,19 @@ class SqliteJournal(Reader):
             self._insert(
                 "ticks", "number, time, body, digest", [(tick.number, float(tick.time), body, digest)]
             )
-            self._keep_columns(encoder.blobs)
+            self._keep_blobs(encoder.blobs)
             self._keep_standing(tick, parcel)
             events = [(tick.number, *row) for row in sealed([event_row(event) for event in tick.events])]
             self._insert_sealed("events", f"tick, {EVENT_COLUMNS}", events)
             self._insert("tenants_time", MOMENT_COLUMNS, moments)
-        self._columns, self._tick = columns, tick.number
+        self._blob_names, self._tick = blob_names, tick.number
         self._moment = standing.ledger.time if moments else self._moment
 
-    def _keep_columns(self, blobs: dict[str, bytes]) -> None:
-        """New columns are stored; those that only older ticks refer to learn which was the last."""
-        ended = [(self._tick, name) for name in self._columns - blobs.keys()]
+    def _keep_blobs(self, blobs: dict[str, bytes]) -> None:
+        """New blobs are stored; one that this tick no longer uses gets the number of the last tick that did."""
+        ended = [(self._tick, name) for name in self._blob_names - blobs.keys()]
         self._db.conn.executemany("UPDATE blobs SET last_used = ? WHERE name = ?", ended)
-        for name in blobs.keys() - self._columns:
+        for name in blobs.keys() - self._blob_names:
             known = self._db.execute("UPDATE blobs SET last_used = NULL WHERE name = ?", (name,)).rowcount
             if not known:
                 self._db.execute("INSERT INTO blobs (name, data) VALUES (?, ?)", (name, squeeze(blobs[name])))

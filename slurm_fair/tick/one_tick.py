@@ -194,11 +194,11 @@ def _of_acts(
 ) -> tuple[Event, ...]:
     if not outcomes:
         return ()
-    asked = _asked(outcomes, ready, after.asked_for) if Want.LEASE_EVENTS in wants else ()
+    asked = _events_of_done(outcomes, ready, after.asked_for) if Want.LEASE_EVENTS in wants else ()
     return (*asked, *_stays(outcomes, ready, after.leases))
 
 
-def _asked(
+def _events_of_done(
     outcomes: Iterable[Outcome], ready: Prepared, asked_for: Mapping[int, tuple[int, ...]]
 ) -> list[Event]:
     """An event for each gate that was opened, each job asked to checkpoint and each requeued one."""

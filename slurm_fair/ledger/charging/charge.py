@@ -107,14 +107,14 @@ def _owed(
         return _OwedInWindow(np.zeros(lives.key.size), nothing, nothing)
     cluster = ClusterInWindow(ledger.shared_gpus, ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
-        window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
+        sums = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
-        window = integrate(claims, cluster, ledger.time, until, settings, changing)
+        sums = integrate(claims, cluster, ledger.time, until, settings, changing)
     if not late.size:
-        return _OwedInWindow(window.claims, window.quota, window.demand)
+        return _OwedInWindow(sums.claims, sums.quota, sums.demand)
     submit = np.where(lives.active, lives.submit, claims.since)
-    missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
-    return _OwedInWindow(*(one + more for one, more in zip(window[:3], missed, strict=True)))
+    missed = _late(ledger, claims, submit, late, cluster, sums.first_level, settings)
+    return _OwedInWindow(*(one + more for one, more in zip(sums[:3], missed, strict=True)))
 
 
 def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:

@@ -32,7 +32,7 @@ class Contest:
     def __init__(
         self, view: View, pools: Pools, placer: Placer, rows: Ints, rank: Ints, loser: Bools
     ) -> None:
-        """`rows` are contested jobs, `rank` their places in the order of deservingness."""
+        """`rows` are contested jobs, `rank` their places in the order, `loser` those likely to be evicted."""
         self._view, self._placer, self._pools = view, placer, pools
         self._rank, self._losers = rank, loser
         self._loser: list[bool] = loser.tolist()
@@ -99,11 +99,11 @@ class Contest:
         return self.evicted[before:]
 
     def is_open(self, contested: int) -> bool:
-        """Could it still be renewed?"""
+        """True if it is neither renewed nor evicted yet."""
         return self._open[contested]
 
     def protect(self, contested: int) -> None:
-        """Keep a job from eviction from now on."""
+        """Renew a job: nobody evicts it from now on."""
         self._open[contested] = False
         with_likely, without = self._held_in
         rooms = with_likely if self._loser[contested] else without

@@ -33,7 +33,7 @@ from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
-# The next look: of the standing, the number of acts, now, and the next change in the cluster.
+# (standing, number of acts, now, next change in the cluster) -> instant of the next look
 LookAfter = Callable[[Standing, int, float, float], float]
 _MOMENT = 1e-6
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
@@ -142,7 +142,8 @@ class Simulation:
         2. The same instant once more, where GPUs just came free or others could start now (`_may_grant_more`).
         3. Where leases would only be renewed until the next event: that event, or the first end of a lease at
            which more may happen (`_first_other_end`).
-        4. Else the next event (`_next_event`) or decision (`_next_decision`), whichever comes first.
+        4. Else the first of the next arrival, outage or end of a job (`_next_event`), of an end of leases (a common
+           one, too), an answer to a request, and the instant that the plan asked for (`_next_decision`).
         5. The next regular look, if it comes sooner and an act failed, or what an act led to was not
            seen yet (`_must_be_followed`).
         """
@@ -179,7 +180,7 @@ class Simulation:
         arrival = self.cluster.next_arrival()
         # An outage may put jobs back into the queue while nobody waits.
         due = self._first_look_from(min(arrival, self.cluster.next_outage()))
-        if waits or arrival == math.inf:
+        if waits or arrival == math.inf:  # after the last arrival the simulation ends with the last job
             due = min(due, self._first_look_from(self.cluster.next_change()))
         return due
 

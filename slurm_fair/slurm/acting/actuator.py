@@ -164,23 +164,23 @@ class Actuator:
     def _lines(self, action: Action, row: FreshRow) -> scontrol_lines.ScontrolLines:
         """The scontrol lines of an act; SlurmTextError when something in it is not what it should be."""
         job, pinned = self._job(action, row), self.ours.pins(action, row)
-        clear = pinned.user_nodes if pinned else None
-        soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
+        users_list = pinned.user_nodes if pinned else None
+        next_second = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
             if self.ours.foreign_hold(action, row):
-                lines = scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
+                lines = scontrol_lines.free_lines(job, users_list, gated=False, held=False, next_second=False)
             else:
-                lines = scontrol_lines.close_lines(job, action.until, clear, self.ours.hold(action, row))
+                lines = scontrol_lines.close_lines(job, action.until, users_list, self.ours.hold(action, row))
             return replace(lines, then=resizing.own_size(job, self.ours, action, row) + lines.then)
         if action.verb is Verb.OPEN:
-            lines = scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
+            lines = scontrol_lines.open_lines(job, action.nodes, next_second, row.priority == 0)
             return resizing.opening(lines, job, self.ours, action, row)
         if action.verb is Verb.REQUEUE:
             return scontrol_lines.requeue_lines(job)
         if action.verb is Verb.ASK:
             return scontrol_lines.ScontrolLines()
         gated, held = self.ours.begin(action, row), self.ours.hold(action, row)
-        lines = scontrol_lines.free_lines(job, clear, gated, held, soon)
+        lines = scontrol_lines.free_lines(job, users_list, gated, held, next_second)
         return replace(lines, then=resizing.own_size(job, self.ours, action, row) + lines.then)
 
     def _job(self, action: Action, row: FreshRow) -> str:

@@ -84,18 +84,18 @@ class ScontrolLines:
     request: str = ""  # what the job must ask for once it is pinned; "" = it stays as it is
 
 
-def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> ScontrolLines:
-    """Keep a job waiting; `held` = a begin time is to take the place of the hold that it was submitted with.
+def close_lines(job: str, until: float, users_list: str | None, held: bool) -> ScontrolLines:
+    """Keep a job waiting. `held` = it still has the hold of its submission: a begin time takes the place of that.
 
-    A job of ours is never held (slurm-facts: hold-costs-priority), and a running one is not closed
-    (slurm-facts: begin-time-refused).
+    `users_list` is the node list that its user gave it: "" = none, None = the list stays as it is. We set no hold
+    (slurm-facts: hold-costs-priority), and close no running job (slurm-facts: begin-time-refused).
     """
-    begin = update(job, start=uts(until), nodes=clear_nodes)
+    begin = update(job, start=uts(until), nodes=users_list)
     return ScontrolLines(then=(begin, f"release {_checked(job)}") if held else (begin,))
 
 
 def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> ScontrolLines:
-    """Let a job start on these nodes, which must hold first (slurm-facts: bad-node-refuses-all).
+    """Let a job start on these nodes, once Slurm shows them as its list (slurm-facts: bad-node-refuses-all).
 
     `next_second` = it left a node in this second (slurm-facts: same-second).
     """
@@ -111,10 +111,8 @@ def requeue_lines(job: str) -> ScontrolLines:
     return ScontrolLines(then=(f"requeue incomplete {_checked(job)}",))
 
 
-def free_lines(
-    job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool
-) -> ScontrolLines:
+def free_lines(job: str, users_list: str | None, gated: bool, held: bool, next_second: bool) -> ScontrolLines:
     """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
     when = ("now+1" if next_second else "now") if gated else ""
-    update_line = (update(job, start=when, nodes=clear_nodes),) if when or clear_nodes is not None else ()
+    update_line = (update(job, start=when, nodes=users_list),) if when or users_list is not None else ()
     return ScontrolLines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

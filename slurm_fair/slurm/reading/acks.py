@@ -36,7 +36,7 @@ class Asked:
 
 
 def answer_in(message: Mapping[str, Any], asked: Asked) -> Answer:
-    """The answer of this run to our request."""
+    """The answer of this run to our request, which is known by its time."""
     run, when = message.get("restart"), message.get("time")
     if run != asked.restarts or isinstance(run, bool) or not isinstance(when, int | float):
         return Answer.NONE
