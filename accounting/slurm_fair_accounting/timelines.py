@@ -39,7 +39,6 @@ class Story:
     runs: list[tuple[float, float | None]] = field(default_factory=list)
     leases: list[LeaseStory] = field(default_factory=list)
     nodes: tuple[str, ...] = ()  # of its last run
-    revoked: int = 0
     restarts: int = 0
     finished: Mapping[str, Any] | None = None
 
@@ -97,14 +96,12 @@ class Story:
         self.leases.append(lease)
 
     def _revoked(self, event: Event) -> None:
-        self.revoked += 1
         if lease := self._open_lease():
             lease.ended_by = EventKind.REVOKED  # its end comes when the GPUs do
             lease.why_ended = _why(event)
 
     def _stays(self, event: Event) -> None:
         """Slurm would not stop it: what was revoked goes on as if it had been renewed."""
-        self.revoked -= 1
         if lease := self._open_lease():
             lease.ended_by = lease.why_ended = ""
         self._renewed(event)

@@ -46,7 +46,10 @@ class Crowd:
 
     @once
     def rate(self) -> Table:
-        """Speed of each job on each type, 0 where its user does not want it or its gang has no room."""
+        """Speed of each job on each type, 0 where its user does not want it or its gang has no room.
+
+        Where there is one type, room is told by the number of GPUs alone.
+        """
         wants = self.view.snapshot.jobs.gpu_type[self.rows]
         may = (wants < 0)[:, None] | (wants[:, None] == self.kinds)
         fits = self._room_for_gangs() if len(self.kinds) > 1 else self.gang[:, None] <= self.capacity
@@ -58,13 +61,11 @@ class Crowd:
         """True where each gang, laid as it asks, has room on the nodes of each type when they are idle."""
         snapshot, rows = self.view.snapshot, self.rows
         fits = self.gang[:, None] <= self.capacity
-        least = int(snapshot.nodes.gpus.min(initial=0))
-        odd = np.flatnonzero((snapshot.jobs.nodes[rows] > 1) | (self.gang > least))
-        if len(odd):
+        if len(rows):
             pools, free = Pools.of(snapshot), snapshot.nodes.capacity
             for at, kind in enumerate(self.kinds.tolist()):
-                shapes = Shapes.of(pools, snapshot, rows[odd], np.full(len(odd), kind))
-                fits[odd, at] &= shapes.fitting(pools, free)
+                shapes = Shapes.of(pools, snapshot, rows, np.full(len(rows), kind))
+                fits[:, at] &= shapes.fitting(pools, free)
         return fits
 
     @once

@@ -141,7 +141,7 @@ def _code_of(run: Callable[[], Any]) -> int:
         click.echo(f"{program}: {words}", err=True)
         return 2
     except click.ClickException as problem:
-        click.echo(f"slurm-fair: {problem.format_message()}", err=True)
+        click.echo(f"slurm-fair: {' '.join(problem.format_message().split())}", err=True)
         return problem.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("slurm-fair: stopped", err=True)

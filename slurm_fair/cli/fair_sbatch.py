@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import math
 import os
@@ -149,7 +150,7 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     try:
         sys.exit(submit(line, given, os.environ, site_gate()))
     except SlurmFairError as error:
-        click.echo(f"fair-sbatch: {error}", err=True)
+        click.echo(f"fair-sbatch: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
 
 
@@ -258,6 +259,10 @@ def run_sbatch(argv: Sequence[str], script: str) -> int:
             f"sbatch did not answer within {SUBMIT_TIMEOUT_SECONDS:.0f} s; the job may be submitted all the same: "
             "look with squeue --me before trying again"
         ) from None
+    except OSError as problem:
+        if problem.errno == errno.E2BIG:
+            raise InputError("an option or an argument is too long for sbatch: shorten it") from None
+        raise SlurmError(f"{program} cannot be run: {problem.strerror}: ask your admin to mend it") from None
     return done.returncode
 
 

@@ -13,12 +13,15 @@ from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.looks.bell import place
 from slurm_fair.model import Gate
 
+# A text of Lua, in either kind of quotes.
+_TEXT = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+_REMARK = re.compile(rf"({_TEXT})|--\[\[.*?\]\]|--[^\n]*", re.DOTALL)
 _SETTING = re.compile(
-    r"^[ \t]*(gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts)"
-    r'\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
+    r"(?:^|[{,;])\s*(gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts)"
+    rf"\s*=\s*({_TEXT}|[0-9]{{1,9}}|\{{(?:[^}}\"']|{_TEXT})*\}})",
     re.MULTILINE,
 )
-_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_NAME = re.compile(_TEXT)
 _ANEW = "slurm-fair init --only plugin --force"
 
 
@@ -38,6 +41,7 @@ def hook(facts: Facts) -> Finding:
     text = _text(place)
     if not text:
         return ok("a job_submit.lua is in force; it cannot be read from here")
+    text = _REMARK.sub(r"\1", text)
     if "slurm_fair_gate" not in text:
         return warning(
             f"{place} does not call slurm_fair_gate: jobs without a template may start before they are seen",
@@ -66,11 +70,11 @@ def _text(place: Path | None) -> str:
 
 def differences(text: str, config: Config) -> Iterator[str]:
     """Settings of the hook that are not the configuration's; what the hook leaves out is not looked at."""
-    said = dict(_SETTING.findall(text))
-    if "gate" in said and said["gate"].strip('"') != config.slurm.gate:
+    said = dict(_SETTING.findall(_REMARK.sub(r"\1", text)))
+    if "gate" in said and _plain(said["gate"]) != config.slurm.gate:
         yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
     for key, wanted_word in (("plain", config.scope.plain), ("interactive", config.scope.interactive)):
-        if key in said and said[key].strip('"') != wanted_word:
+        if key in said and _plain(said[key]) != wanted_word:
             yield f"{key} = {said[key]}, [scope] {key} is {wanted_word!r}"
     if config.scope.interactive == "gate" and "interactive" not in said:
         yield "interactive is not named, [scope] interactive is 'gate'"
@@ -81,12 +85,17 @@ def differences(text: str, config: Config) -> Iterator[str]:
     if said.get("near_seconds", "").isdigit() and int(said["near_seconds"]) != near:
         yield f"near_seconds = {said['near_seconds']}, two intervals are {near} s"
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
-    if "health" in said and said["health"].strip('"') != health:
+    if "health" in said and _plain(said["health"]) != health:
         yield f'health = {said["health"]}, the controller says it in "{health}"'
     bell = place(config.lease.publish_dir)
-    if "wake" in said and said["wake"].strip('"') != bell:
+    if "wake" in said and _plain(said["wake"]) != bell:
         yield f'wake = {said["wake"]}, the controller listens at "{bell}"'
     for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
-        names = [re.sub(r"\\(.)", r"\1", name) for name in _NAME.findall(said.get(key, ""))]
+        names = [_plain(name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):
             yield f"{key} = {', '.join(names) or 'all'}, [scope] says {', '.join(wanted) or 'all'}"
+
+
+def _plain(text: str) -> str:
+    """A text of Lua without its quotes."""
+    return re.sub(r"\\(.)", r"\1", text[1:-1])

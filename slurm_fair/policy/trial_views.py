@@ -68,8 +68,9 @@ def turned(view: View) -> tuple[View, Ints]:
     was = np.arange(len(keys))[::-1].copy()
 
     def new(old: Ints) -> Ints:
-        at = find(keys, old)
-        return np.where(at >= 0, keys[len(keys) - 1 - at], old)
+        at, swapped = find(keys, old), old.copy()
+        swapped[at >= 0] = keys[::-1][at[at >= 0]]
+        return swapped
 
     accounts, leases = view.ledger.jobs, view.leases
     accounts = accounts.with_columns(key=new(accounts.key))

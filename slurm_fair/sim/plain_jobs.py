@@ -24,10 +24,15 @@ class PlainJobs:
     of_tenant: Mapping[str, float] = field(default_factory=dict)  # of those of one tenant, in its place
     seed: int = 0
 
+    @property
+    def some(self) -> bool:
+        """True if some part of some tenant's jobs is plain."""
+        return bool(self.part) or any(self.of_tenant.values())
+
     def drawn(self, trace: Trace) -> Bools:
         """True for the trace's jobs that are plain: of each tenant's so many as its part comes to, rounded."""
         plain = np.zeros(len(trace), dtype=bool)
-        if not self.part and not any(self.of_tenant.values()):
+        if not self.some:
             return plain
         draws = np.random.default_rng([self.seed, len(trace), _DRAWS]).random(len(trace))
         draw = draws[trace.ranks_of_ids()]

@@ -55,7 +55,7 @@ class _Recorder:
 
 
 def stages() -> tuple[TrialStage, ...]:
-    """One GPU type with honest declarations; and two types, a node that goes down, and nobody says anything."""
+    """One GPU type, declarations a fifth off at most; two types, a node goes down, and nobody says anything."""
     plain = Scenario(_trace(), uniform(16, 4), Costs(10.0, 5.0, 0.0))
     odd = Scenario(
         _trace(declared=False),

@@ -6,7 +6,7 @@ import re
 
 from slurm_fair.slurm.command import Commands
 
-_LINE = re.compile(r"(?m)^PrivateData\s*=\s*(.*)$")
+_LINE = re.compile(r"(?m)^PrivateData[ \t]*=[ \t]*(.*)$")
 _HIDING = frozenset({"accounts", "all", "jobs", "nodes", "usage", "users"})
 
 

@@ -186,7 +186,7 @@ class Case:
             **({"speeds": scenario.speeds} if scenario.speeds != "known" else {}),
             "progress": scenario.truthfulness.progress,
             "declared_error": scenario.truthfulness.declared_error,
-            **({"jobs_plain": self.plain} if scenario.plain_jobs != NO_PLAIN_JOBS else {}),
+            **({"jobs_plain": self.plain} if scenario.plain_jobs.some else {}),
             "seed": seed,
             "repeat": repeat,
         }

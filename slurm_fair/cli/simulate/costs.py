@@ -20,7 +20,8 @@ from slurm_fair_accounting.source.period import Period
 USUAL_CHECKPOINT_SECONDS = 10.0
 USUAL_RESTART_SECONDS = 35.0
 _FEWEST = 3  # measurements below which a median says nothing
-_ORDER = (EventKind.ASKED, EventKind.REQUEUED, EventKind.OPENED, EventKind.STARTED)  # in which they happen
+# In which they happen. A request comes to nothing where Slurm would not stop the job.
+_ORDER = (EventKind.ASKED, EventKind.STAYS, EventKind.REQUEUED, EventKind.OPENED, EventKind.STARTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ def measured_costs(events: Iterable[Event]) -> MeasuredCosts:
             asked.setdefault(event.key, event.time)
         elif event.kind == EventKind.REQUEUED and event.key in asked:
             saves.append(event.time - asked.pop(event.key))
+        elif event.kind == EventKind.STAYS:
+            asked.pop(event.key, None)
         elif event.kind == EventKind.OPENED:
             opened[event.key] = event.time
         elif event.kind == EventKind.STARTED:

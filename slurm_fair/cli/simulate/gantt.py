@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.one_run import FinishedRun
+from slurm_fair.model.placement import slurm_fill
 from slurm_fair_accounting.drawing.gantt import Bar, Lane, gantt
 from slurm_fair_accounting.drawing.plot import legend_of
 from slurm_fair_accounting.render import duration_text
@@ -78,15 +79,15 @@ class _Rows:
     def take(
         self, nodes: Sequence[str], gpus: int, node_count: int, start: float, end: float
     ) -> Iterator[int]:
-        """The rows of a gang: the same number on each node where it asked for nodes, else node after node."""
-        share = -(-gpus // len(nodes)) if nodes and node_count > 1 else gpus
-        left = gpus
-        for node in nodes:
-            here = min(left, share, len(self._rows[node]))
-            by_freedom = sorted(
-                self._rows[node], key=lambda row: (self._free_from[row] > start + _ROUNDING, row)
-            )
-            for row in by_freedom[:here]:
+        """The rows of a gang: as many on each of the nodes that it asked for, else as Slurm fills nodes."""
+        free = [
+            [row for row in self._rows[node] if self._free_from[row] <= start + _ROUNDING] for node in nodes
+        ]
+        if nodes and node_count > 1 and gpus % len(nodes) == 0:
+            shares = [gpus // len(nodes)] * len(nodes)
+        else:
+            shares = [here for _, here in slurm_fill(range(len(nodes)), map(len, free), gpus)]
+        for rows, here in zip(free, shares, strict=True):
+            for row in rows[:here]:
                 self._free_from[row] = end
                 yield row
-            left -= here

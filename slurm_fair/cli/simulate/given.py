@@ -60,11 +60,12 @@ class LeaseOptions:
             raise InputError("--rounds gavel looks only where a round ends: leave --pace out")
         return self.look_cost or 0.0
 
-    def refuse_idle(self) -> None:
+    def refuse_idle(self, gavel_rounds: bool) -> None:
         """Refuse options that change nothing where leases end together."""
+        together = "--align aligned" if self.align == "aligned" else "--rounds gavel" if gavel_rounds else ""
         for option, value in (("--renewal", self.renewal), ("--reserve-after", self.reserve_after)):
-            if self.align == "aligned" and value not in (None, AUTO):
-                raise InputError(f"{option} is of leases that roll: leave it out, or --align aligned")
+            if together and value not in (None, AUTO):
+                raise InputError(f"{option} is of leases that roll: leave it out, or {together}")
 
     def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
         """The settings of the ledger; what is not said is the site's own, where there is one."""

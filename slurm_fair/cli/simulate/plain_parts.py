@@ -31,5 +31,10 @@ def plain_parts(text: str) -> dict[str, float]:
 
 def in_one_way(text: str) -> str:
     """The same parts as everybody writes them: a sweep compares them with those of its file."""
-    parts = sorted(plain_parts(text).items())
-    return ",".join(f"{tenant}={part:g}" if tenant else f"{part:g}" for tenant, part in parts)
+    parts = [(tenant, _shortest(part)) for tenant, part in sorted(plain_parts(text).items())]
+    return ",".join(f"{tenant}={part}" if tenant else part for tenant, part in parts)
+
+
+def _shortest(part: float) -> str:
+    """The number in as few digits as tell it from all others; 0 has no sign."""
+    return repr(part + 0.0).removesuffix(".0")

@@ -74,7 +74,7 @@ def setups_of(
     gavel_rounds: bool = False,
 ) -> list[PolicySetup]:
     """One setup for each policy; none is returned where one of them cannot be."""
-    leases.refuse_idle()
+    leases.refuse_idle(gavel_rounds)
     given, looks = given_settings(run.settings, policies), LookDistances.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
     how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits

@@ -13,7 +13,6 @@ from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.setups import PolicySetup, makeshift_of, usual_lease
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.formulas import rho_for_reports
-from slurm_fair.sim.plain_jobs import NO_PLAIN_JOBS
 from slurm_fair.sim.world.speed import notes_on_speeds
 
 _MOST_NAMED = 3
@@ -119,7 +118,7 @@ def notes_on_case(case: Case, policies: Sequence[str]) -> list[str]:
             f"shares, rho and envy are by the weight of the GPUs: {weighed}; GPU time held and use are not"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
-    if case.scenario.plain_jobs != NO_PLAIN_JOBS:
+    if case.scenario.plain_jobs.some:
         notes.append(
             f"{many(case.plain, 'job')} cannot save (--plain): each starts only within its tenant's own share, "
             "and nobody asks it to stop"

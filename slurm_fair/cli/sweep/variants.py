@@ -55,10 +55,15 @@ def _each(text: str) -> Iterator[str]:
             raise InputError(f"--set {shown(text)}: an empty value: write {policy}.{key}=A,B")
         each = f"{policy}.{key}={one}"
         parsed = given_settings([each], [policy])[policy][key]
-        if parsed in met:
+        if any(_same(parsed, other) for other in met):
             raise InputError(f"--set {shown(text)}: {shown(one)} is there twice: keep one of them")
         met.append(parsed)
         yield each
+
+
+def _same(one: object, other: object) -> bool:
+    """True for equal values; true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _split(text: str) -> list[str]:

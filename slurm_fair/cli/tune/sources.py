@@ -92,7 +92,9 @@ def ground_of(
 
 def _of_trace(path: Path, wish: CaseOptions, given: CostOptions) -> Ground:
     if wish.weights == "shares":
-        raise InputError("--weights shares asks Slurm, which a trace is not: give equal, demand or FILE")
+        raise InputError(
+            "--weights shares asks Slurm, which a trace is not: give equal, requested, demand or FILE"
+        )
     known = known_costs(given)
     case, reading = read_case(path, known.costs, wish)
     list_bad(path, reading)

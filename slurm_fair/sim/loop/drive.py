@@ -142,8 +142,8 @@ class Simulation:
         2. The same instant once more, where GPUs just came free or others could start now (`_may_grant_more`).
         3. Where leases would only be renewed until the next event: that event, or the first end of a lease at
            which more may happen (`_first_other_end`).
-        4. Else the first of the next arrival, outage or end of a job (`_next_event`), of an end of leases (a common
-           one, too), an answer to a request, and the instant that the plan asked for (`_next_decision`).
+        4. Else the first of the next arrival, outage or end of a job (`_next_event`), of an end of leases, an
+           answer to a request, and the instant that the plan asked for (`_next_decision`).
         5. The next regular look, if it comes sooner and an act failed, or what an act led to was not
            seen yet (`_must_be_followed`).
         """

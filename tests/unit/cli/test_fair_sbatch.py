@@ -206,6 +206,26 @@ def test_where_sbatch_is_missing_its_user_hears_of_print(monkeypatch: pytest.Mon
     assert call("--print", "s.sh").exit_code == 0
 
 
+@pytest.mark.parametrize("text", ["sleep 1\n", "#!/no/such/shell\n"])
+def test_an_sbatch_that_cannot_be_run_is_one_line(folder: Path, text: str) -> None:
+    (folder / "bin" / "sbatch").write_text(text)
+    done = call("s.sh")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert re.fullmatch(
+        r"fair-sbatch: \S+/sbatch cannot be run: .+: ask your admin to mend it\n", done.stderr
+    )
+
+
+def test_an_option_that_is_too_long_for_any_program_is_refused(folder: Path) -> None:
+    done = call(f"--comment={'x' * 200_000}", "s.sh")
+    assert done.exit_code == 2
+    assert done.stderr == "fair-sbatch: an option or an argument is too long for sbatch: shorten it\n"
+
+
+def test_a_name_on_two_lines_is_complained_of_on_one(folder: Path) -> None:
+    assert call("a\nb.sh").stderr.count("\n") == 1
+
+
 def test_an_sbatch_that_hangs_is_given_up_with_a_warning_that_the_job_may_be_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

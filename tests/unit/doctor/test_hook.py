@@ -102,6 +102,7 @@ def test_of_a_setting_that_is_made_twice_the_last_counts_as_in_lua() -> None:
         ('interactive = "gate"', "interactive = \"gate\", [scope] interactive is 'leave'"),
         ('plain = "leave"', "plain = \"leave\", [scope] plain is 'quota'"),
         ("gate_seconds = 0", "gate_seconds = 0, two leases are 1800 s"),
+        ("gate = 'hold'", "gate = 'hold', [slurm] gate is 'begin'"),
         ("near_seconds=999999999", "near_seconds = 999999999, two intervals are 20 s"),
         ('health = "/elsewhere"', 'health = "/elsewhere", the controller says it in ""'),
         ('wake = ""', 'wake = "", the controller listens at "/run/slurm-fair/wake-up"'),
@@ -143,6 +144,12 @@ def test_a_site_that_publishes_nothing_has_no_bell() -> None:
         ('partitions = {"a", "a"}', ScopeSection(partitions=("a",)), ["partitions = a, a, [scope] says a"]),
         (r'accounts = {"a\"b", "c\\d"}', ScopeSection(accounts=('a"b', "c\\d")), []),
         ('accounts = {"x=1,y"}', ScopeSection(accounts=("x=1,y",)), []),
+        ('accounts = {"a}b"}', ScopeSection(accounts=("a}b",)), []),
+        ("accounts = {'a', \"b\"}", ScopeSection(accounts=("a", "b")), []),
+        ('accounts = {"a",\n  "b"}', ScopeSection(accounts=("a", "b")), []),
+        ('accounts = {"a--b"}', ScopeSection(accounts=("a--b",)), []),
+        ('--[[ accounts = {"b"}\n]]', ScopeSection(accounts=("a",)), []),
+        ('local settings = { accounts = {"b"} }', ScopeSection(), ["accounts = b, [scope] says all"]),
     ],
 )
 def test_names_are_compared_in_any_order_and_as_lua_reads_them(
@@ -162,7 +169,7 @@ def test_interactive_jobs_that_are_to_be_gated_must_be_named() -> None:
 def test_what_init_writes_never_differs(term: float, interval: float) -> None:
     config = Config(
         lease=LeaseSection(term=term, interval=interval),
-        scope=ScopeSection(("a b", "{"), ('c\\"', "d="), plain="leave", interactive="gate"),
+        scope=ScopeSection(("a b", "{}"), ('c\\"', "d=', -- x"), plain="leave", interactive="gate"),
         slurm=SlurmSection(gate="hold"),
     )
     assert list(hook.differences(hook_text(config), config)) == []

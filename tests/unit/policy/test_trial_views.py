@@ -161,6 +161,13 @@ def test_none_and_one_can_be_turned(rows: list[int]) -> None:
     assert of_jobs(other) == of_jobs(few)
 
 
+def test_jobs_that_the_snapshot_does_not_show_keep_their_keys() -> None:
+    all_of_them, few = seen(), only(seen(), np.array([0, 2]))
+    other, _ = turned(replace(few, ledger=all_of_them.ledger, leases=all_of_them.leases))
+    assert set(other.ledger.jobs.key.tolist()) == set(all_of_them.ledger.jobs.key.tolist())
+    assert set(other.leases.key.tolist()) == set(all_of_them.leases.key.tolist())
+
+
 # --- strangers
 
 

@@ -39,7 +39,7 @@ class Seen:
     looks: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.simulation.watch = lambda simulation: self.looks.append(self.now)
+        self.simulation.after_look = lambda simulation: self.looks.append(self.now)
 
     @property
     def now(self) -> float:

@@ -36,6 +36,7 @@ def config(line: str) -> str:
         ("PrivateData             = USERS", True),
         ("PrivateData             = accounts usage", True),
         ("PrivateData             = all", True),
+        ("PrivateData             =\nPrologFlags             = jobs", False),
     ],
 )
 def test_the_line_of_the_configuration_is_read_as_slurm_writes_it(

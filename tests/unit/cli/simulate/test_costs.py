@@ -40,6 +40,13 @@ def test_a_request_that_is_repeated_counts_from_the_first_time() -> None:
     assert measured_costs([*asked, event(125, EventKind.REQUEUED)]).saves == (25.0,)
 
 
+def test_a_request_to_which_the_job_stayed_is_no_measurement() -> None:
+    """Slurm would not stop it: it went on, and was asked again later."""
+    stayed = [event(100, EventKind.ASKED), event(130, EventKind.STAYS)]
+    again = [event(5000, EventKind.ASKED), event(5004, EventKind.REQUEUED)]
+    assert measured_costs([*stayed, *again]).saves == (4.0,)
+
+
 def test_a_run_that_starts_anew_forgets_the_request_to_the_one_before() -> None:
     """The first run ended by itself before it was requeued."""
     events = [

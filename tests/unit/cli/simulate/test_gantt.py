@@ -61,6 +61,14 @@ def test_a_gang_that_asked_for_nodes_has_the_same_number_on_each() -> None:
     assert found == {"wide": [0, 1, 4, 5]}
 
 
+def test_a_gang_that_does_not_divide_evenly_shares_no_gpu_with_others() -> None:
+    jobs = [arrival(0, gpus=4, nodes=3, seconds=100, job_id="wide")]
+    jobs += [arrival(0, seconds=90, job_id=name) for name in "ab"]
+    places = rows(chart(jobs, uniform(6, 2)))
+    assert sorted(row for each in places.values() for row in each) == [0, 1, 2, 3, 4, 5]
+    assert {row // 2 for row in places["wide"]} == {0, 1, 2}
+
+
 def test_a_gang_that_asked_for_none_lies_on_node_after_node() -> None:
     found = rows(chart([arrival(0, gpus=6, seconds=100, job_id="six")], uniform(8, 4)))
     assert len(found["six"]) == 6

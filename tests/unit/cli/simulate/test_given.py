@@ -61,14 +61,16 @@ def test_options_of_leases_that_roll_are_refused_where_leases_end_together(
     said: dict[str, Any], option: str
 ) -> None:
     with pytest.raises(InputError, match=f"{option} is of leases that roll: leave it out"):
-        leases(align="aligned", **said).refuse_idle()
-    leases(align="rolling", **said).refuse_idle()
-    leases(**said).refuse_idle()
+        leases(align="aligned", **said).refuse_idle(gavel_rounds=False)
+    with pytest.raises(InputError, match=f"{option} is of leases that roll: leave it out, or --rounds gavel"):
+        leases(**said).refuse_idle(gavel_rounds=True)
+    leases(align="rolling", **said).refuse_idle(gavel_rounds=False)
+    leases(**said).refuse_idle(gavel_rounds=False)
 
 
 def test_the_usual_renewal_says_nothing_and_is_not_refused() -> None:
-    leases(align="aligned", renewal="auto").refuse_idle()
-    leases(align="aligned").refuse_idle()
+    leases(align="aligned", renewal="auto").refuse_idle(gavel_rounds=True)
+    leases(align="aligned").refuse_idle(gavel_rounds=True)
 
 
 def test_a_ledger_is_the_sites_own_but_for_what_is_said() -> None:

@@ -42,4 +42,6 @@ def test_the_same_parts_are_written_in_one_way() -> None:
     assert in_one_way(" b=1.0, 0.50 ,a=0") == "0.5,a=0,b=1"
     assert in_one_way("a=0,0.5,b=1") == "0.5,a=0,b=1"
     assert in_one_way("0.5,a=0") != in_one_way("0.5")
+    assert in_one_way("0.1234567") != in_one_way("0.1234571")
+    assert in_one_way("-0") == in_one_way("0") == "0"
     assert plain_parts(in_one_way("b=0.25,0.125")) == {"": 0.125, "b": 0.25}

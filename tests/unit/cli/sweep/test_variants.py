@@ -82,6 +82,10 @@ def test_what_is_no_list_of_values_is_refused_in_one_short_line(given: tuple[str
     assert "\n" not in str(caught.value)
 
 
+def test_true_is_another_value_than_1() -> None:
+    assert names("fair.x=true,1") == ["fair x=true", "fair x=1"]
+
+
 def test_a_policy_without_values_is_its_own_base() -> None:
     assert base_of("fair") == "fair"
     assert base_of("fair price_hours=1 solver=off") == "fair"
