@@ -19,6 +19,7 @@ from slurm_fair.store import is_owned
 
 _LOOKS = 3  # so many intervals without a look, and the daemon is late
 _LEAST_SECONDS = 5.0
+_HANGING = 4  # commands, one after the other, from word to word of a daemon whose Slurm hangs
 _WORDS = {DaemonState.SHADOW: "shadow mode"}
 _CODES = {
     DaemonState.ACTING: 0,
@@ -116,7 +117,7 @@ def _public(site: Site, board: Board, now: float, limit: float) -> tuple[DaemonS
     if said is not None and said.state == DaemonState.STOPPED:
         return DaemonState.SILENT, said.why or "the daemon was stopped", None
     if said is not None and said.state == DaemonState.BLIND:
-        limit += site.config.slurm.timeout  # a look at a Slurm that hangs takes so long
+        limit += _HANGING * site.config.slurm.timeout
     if _is_old(now - last, limit):
         return DaemonState.SILENT, _silence(now - last), None
     if said is not None and said.state == DaemonState.BLIND:

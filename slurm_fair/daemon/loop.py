@@ -43,6 +43,7 @@ from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
+_BLIND_SECONDS = 1.0  # from the end of a blind look to the next one, at least
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 log = logging.getLogger("slurm_fair")
@@ -186,7 +187,7 @@ class Daemon:
         self.confirm_in = self.watch.look_ended(done, self.last_look_seconds, self.rules.terms)
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
-        if turned:  # the dead-man and `status` hear of it at once
+        if turned or done.blind:  # `status` hears of it at once, the dead-man also after a command that hung
             with suppress(StoreError):
                 self.beat()
         if not done.blind:
@@ -314,14 +315,13 @@ class Daemon:
     def next_look(self, began: float) -> float:
         """The instant of the next look after a tick that began at `began`.
 
-        A blind one is followed an interval after its end: who does not answer is not pressed.
+        A blind one is followed a second after its end at the soonest: who does not answer is not pressed.
         """
         idle, terms = self.shadow or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
-        if self.blind:
-            return now + terms.interval
-        breath = math.inf if idle else self.watch.pause_seconds(2 * self.last_look_seconds, terms)
-        return min(now + self.confirm_in, next_look(self.standing, terms, began, now, breath, left))
+        pause = math.inf if idle else self.watch.pause_seconds(2 * self.last_look_seconds, terms)
+        due = min(now + self.confirm_in, next_look(self.standing, terms, began, now, pause, left))
+        return max(due, now + min(_BLIND_SECONDS, terms.interval)) if self.blind else due
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 

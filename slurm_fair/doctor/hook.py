@@ -15,13 +15,15 @@ from slurm_fair.model import Gate
 
 # A text of Lua, in either kind of quotes.
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
-_REMARK = re.compile(rf"({_TEXT})|--\[\[.*?\]\]|--[^\n]*", re.DOTALL)
+_REMARK = re.compile(rf"({_TEXT})|--\[(=*)\[.*?\]\2\]|--[^\n]*", re.DOTALL)
+_KEYS = "gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts"
 _SETTING = re.compile(
-    r"(?:^|[{,;])\s*(gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts)"
+    rf"{_TEXT}|(?:^|[{{,;]\s*)[ \t]*({_KEYS})"
     rf"\s*=\s*({_TEXT}|[0-9]{{1,9}}|\{{(?:[^}}\"']|{_TEXT})*\}})",
     re.MULTILINE,
 )
 _NAME = re.compile(_TEXT)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _ANEW = "slurm-fair init --only plugin --force"
 
 
@@ -70,7 +72,7 @@ def _text(place: Path | None) -> str:
 
 def differences(text: str, config: Config) -> Iterator[str]:
     """Settings of the hook that are not the configuration's; what the hook leaves out is not looked at."""
-    said = dict(_SETTING.findall(_REMARK.sub(r"\1", text)))
+    said = dict(pair for pair in _SETTING.findall(_REMARK.sub(r"\1", text)) if pair[0])
     if "gate" in said and _plain(said["gate"]) != config.slurm.gate:
         yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
     for key, wanted_word in (("plain", config.scope.plain), ("interactive", config.scope.interactive)):
@@ -98,4 +100,4 @@ def differences(text: str, config: Config) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """A text of Lua without its quotes."""
-    return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])

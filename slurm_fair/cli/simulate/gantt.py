@@ -87,7 +87,10 @@ class _Rows:
             shares = [gpus // len(nodes)] * len(nodes)
         else:
             shares = [here for _, here in slurm_fill(range(len(nodes)), map(len, free), gpus)]
-        for rows, here in zip(free, shares, strict=True):
-            for row in rows[:here]:
-                self._free_from[row] = end
-                yield row
+        rows = [row for there, here in zip(free, shares, strict=True) for row in there[:here]]
+        # Of runs that began together the drawing does not know which came first: then fewer are free than it took.
+        others = {row for node in nodes for row in self._rows[node]}.difference(rows)
+        rows += sorted(others, key=lambda row: (self._free_from[row], row))[: gpus - len(rows)]
+        for row in rows:
+            self._free_from[row] = end
+            yield row

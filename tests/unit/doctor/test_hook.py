@@ -149,6 +149,9 @@ def test_a_site_that_publishes_nothing_has_no_bell() -> None:
         ('accounts = {"a",\n  "b"}', ScopeSection(accounts=("a", "b")), []),
         ('accounts = {"a--b"}', ScopeSection(accounts=("a--b",)), []),
         ('--[[ accounts = {"b"}\n]]', ScopeSection(accounts=("a",)), []),
+        ('--[==[ x\naccounts = {"b"}\n]] ]==]', ScopeSection(accounts=("a",)), []),
+        ('note = "a, accounts = {}"', ScopeSection(accounts=("a",)), []),
+        (r'accounts = {"a\tb"}', ScopeSection(accounts=("a\tb",)), []),
         ('local settings = { accounts = {"b"} }', ScopeSection(), ["accounts = b, [scope] says all"]),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,13 +21,16 @@ from slurm_fair.trace import Machines, uniform
 from tests.support.simulated import Arrival, arrival, trace
 
 FIFO = PolicySetup("fifo", {}, None, 10.0, False, False, 0.0, 0)
+LAS = PolicySetup("las", {}, 300.0, 10.0, False, False, 0.0, 0)
 ROW = 11.0  # of one GPU, from top to bottom
 
 
-def chart(jobs: Iterable[Arrival], machines: Machines, until: float = math.inf) -> ElementTree.Element:
+def chart(
+    jobs: Iterable[Arrival], machines: Machines, until: float = math.inf, setup: PolicySetup = FIFO
+) -> ElementTree.Element:
     """The figure of a simulation, as a page holds it."""
     scenario = Scenario(trace(jobs), machines, until_s=until)
-    done = run_one(SimulationOrder(scenario, FIFO, keeps_grants=True), lambda *said: None)
+    done = run_one(SimulationOrder(scenario, setup, keeps_grants=True), lambda *said: None)
     figure = gantt_of(Case(scenario, Path("made.csv"), 0, 0, (), "equal"), done)
     return ElementTree.fromstring(f"<div>{figure}</div>")
 
@@ -67,6 +72,18 @@ def test_a_gang_that_does_not_divide_evenly_shares_no_gpu_with_others() -> None:
     places = rows(chart(jobs, uniform(6, 2)))
     assert sorted(row for each in places.values() for row in each) == [0, 1, 2, 3, 4, 5]
     assert {row // 2 for row in places["wide"]} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_run_has_a_bar_for_each_of_its_gpus(seed: int) -> None:
+    draw = random.Random(seed)
+    jobs = [
+        arrival(draw.choice((0, 0, 700)), gpus=draw.randint(2, 5), nodes=draw.randint(1, 2), seconds=900)
+        for _ in range(8)
+    ]
+    bars = Counter(map(words, chart(jobs, uniform(12, 4), setup=LAS).iter("rect")))
+    assert len(bars) > len(jobs), "some were stopped"
+    assert all(count == int(run.split(", ")[2].removesuffix(" GPUs")) for run, count in bars.items())
 
 
 def test_a_gang_that_asked_for_none_lies_on_node_after_node() -> None:
