@@ -291,7 +291,7 @@ class View:
 
     @once
     def only_renewable(self) -> Bools:
-        """Jobs whose lease is over and can only be renewed: they would lose work, or Slurm would not requeue them."""
+        """Jobs whose lease is over and can only be renewed: they lose work, or Slurm would not requeue them."""
         if not self.over_rows.size:
             return self.over
         jobs, over = self.snapshot.jobs, self.over_rows
