@@ -149,7 +149,7 @@ class Daemon:
             began = self.clock.now()
             self.once()
             if not self.stopping:
-                self.watch.wait_until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
+                self.wait(began)
         systemd.stopping()
         self.remember()
         self.end_planner()
@@ -157,6 +157,11 @@ class Daemon:
             self.notice.give_back()
         stopped = replace(self.health(), state=DaemonState.STOPPED, why="the daemon was stopped")
         self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
+
+    def wait(self, began: float) -> None:
+        """Wait for the look after one that began then; what happens meanwhile makes no haste after a blind one."""
+        since = self.clock.now() if self.blind else began
+        self.watch.wait_until(self.next_look(began), since, self.rules.terms, self._is_wanted_now)
 
     def once(self) -> TickDone:
         """One tick; what goes wrong in it is logged and the next one looks again."""
@@ -188,8 +193,7 @@ class Daemon:
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
         if turned or done.blind:  # `status` hears of it at once, the dead-man also after a command that hung
-            with suppress(StoreError):
-                self.beat()
+            self._beat_unless_fenced()
         if not done.blind:
             self.after(done)
         self._safely("saying how it is", lambda: self.publisher.publish_health(self.health(pause)))
@@ -355,6 +359,17 @@ class Daemon:
         """End the planning process, also while a plan is waited for: from a signal's own thread."""
         if self.planner is not None:
             self.planner.close()
+
+    def _beat_unless_fenced(self) -> None:
+        """A fenced daemon is silent; one that cannot ask its journal whether it is fenced lives."""
+        try:
+            self.journal.check_owner()
+        except NotTheOwner:
+            return
+        except StoreError:
+            pass
+        with suppress(StoreError):
+            self.beat()
 
     def beat(self) -> None:
         """Tell the dead-man that we live; it watches no shadow."""

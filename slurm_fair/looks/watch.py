@@ -48,7 +48,8 @@ class Watch:
         """A look is over; the seconds until another one follows whatever else happens."""
         calls = self.commands.calls - self._calls
         cost = min(calls * self.changes.read_seconds or look_seconds, look_seconds)
-        self.allowance = self.allowance.after(cost, self.clock.now())
+        # Nobody can tell what a look without an answer costs; with a debt for each the next ones would be late.
+        self.allowance = self.allowance.after(0.0 if done.blind else cost, self.clock.now())
         self.ending = self.ending.after(done.record) if done.record is not None else Ending()
         if done.odd or not terms.follows_changes:
             return _CONFIRM_SECONDS if done.odd else math.inf

@@ -88,38 +88,6 @@ def test_while_jobs_change_places_it_looks_often_but_never_without_a_breath(
     assert bench.daemon.next_look(bench.now) == bench.now + 10.0, "a paused daemon has nothing to wait for"
 
 
-@pytest.mark.parametrize("seconds", [0.5, 20.0])
-def test_a_slurm_that_does_not_answer_is_asked_again_a_second_later(bench: Bench, seconds: float) -> None:
-    crowd(bench)
-    bench.run(60 - bench.now % 60 + 1.5)
-    assert LeasePhase.REVOKING in phases(bench)
-    began, bench.commands.trouble.dead = bench.now, True
-    assert bench.daemon.once().blind
-    bench.pass_time(seconds)
-    assert bench.daemon.next_look(began) == bench.now + 1.0
-    bench.commands.trouble.dead = False
-    assert not bench.daemon.once().blind
-    assert bench.daemon.next_look(bench.now) < bench.now + 1.0, "jobs change places"
-
-
-def test_a_look_at_a_slurm_that_hangs_leaves_a_heartbeat_at_its_end(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The dead-man takes no time-out for a dead daemon."""
-    crowd(bench)
-
-    def hangs(*argv: str, **how: Any) -> CommandResult:
-        bench.pass_time(20.0)
-        return CommandResult(argv, -1, "", "", 20.0, timed_out=True)
-
-    monkeypatch.setattr(bench.commands, "run", hangs)
-    for _ in range(3):
-        assert bench.daemon.once().blind
-        beat = last_beat(bench.places)
-        assert beat is not None
-        assert beat.time == bench.now
-
-
 # -- what goes wrong in a tick --------------------------------------------------------------------------------
 
 
