@@ -132,6 +132,7 @@ def test_a_daemon_that_lives_without_its_journal_is_blind_for_admins_as_for_user
     assert said_by(site, "status").startswith(
         "slurm_fair: blind: the journal was removed (no good look for 70"
     )
+    monkeypatch.setattr(time, "time", lambda: NOW + 130)
     (tmp_path / NAME).write_text(
         Health(NOW + 10, 10.0, NOW, DaemonState.BLIND, "the journal was removed").text()
     )
