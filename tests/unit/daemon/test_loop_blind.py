@@ -72,7 +72,7 @@ def test_a_slurm_that_hangs_has_a_second_after_each_look(
 
 
 def test_looks_without_an_answer_leave_no_debt(following: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When Slurm answers again, the next looks come as soon as ever."""
+    """The next looks come as soon as ever, once Slurm answers again."""
     crowd(following)
     hang(following, monkeypatch)
     for _ in range(20):
