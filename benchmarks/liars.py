@@ -48,7 +48,7 @@ class Lie:
     left: float = 1.0
 
     def truthfulness(self, tenant: str) -> Truthfulness:
-        """A scenario in which this tenant lies has this."""
+        """The truth that is told in a scenario in which this tenant lies."""
         return Truthfulness(self.progress, declares={tenant: self.declares}, reports_left={tenant: self.left})
 
 

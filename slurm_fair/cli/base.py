@@ -76,11 +76,15 @@ def site_of(context: click.Context) -> Site:
     return found.obj
 
 
-def complain(problem: SlurmFairError) -> int:
+def complain(problem: SlurmFairError, program: str = "slurm-fair") -> int:
     """Say what is wrong on standard error and give the exit code."""
-    words = " ".join(str(problem).split())
-    click.echo(f"slurm-fair: {words}", err=True)
+    _say(program, str(problem))
     return problem.exit_code
+
+
+def _say(program: str, words: str) -> None:
+    """One line on standard error, whatever line breaks there are in it."""
+    click.echo(f"{program}: {' '.join(words.split())}", err=True)
 
 
 class OneLineErrors(click.Group):
@@ -136,12 +140,11 @@ def _code_of(run: Callable[[], Any]) -> int:
         click.echo(problem.format_message())
         return 0
     except click.UsageError as problem:
-        words = " ".join(problem.format_message().split())
-        program = problem.ctx.find_root().info_name if problem.ctx else "slurm-fair"
-        click.echo(f"{program}: {words}", err=True)
+        program = problem.ctx.find_root().info_name if problem.ctx else None
+        _say(program or "slurm-fair", problem.format_message())
         return 2
     except click.ClickException as problem:
-        click.echo(f"slurm-fair: {' '.join(problem.format_message().split())}", err=True)
+        _say("slurm-fair", problem.format_message())
         return problem.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("slurm-fair: stopped", err=True)

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import slurm_fair_templates as templates
-from slurm_fair.cli.base import open_site
+from slurm_fair.cli.base import complain, open_site
 from slurm_fair.cli.durations import WHOLE_SECONDS
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 from slurm_fair.looks.bell import ring
@@ -150,8 +150,7 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     try:
         sys.exit(submit(line, given, os.environ, site_gate()))
     except SlurmFairError as error:
-        click.echo(f"fair-sbatch: {' '.join(str(error).split())}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(complain(error, "fair-sbatch"))
 
 
 def submit(

@@ -19,7 +19,7 @@ from slurm_fair.store import is_owned
 
 _LOOKS = 3  # so many intervals without a look, and the daemon is late
 _LEAST_SECONDS = 5.0
-_HANGING = 4  # commands, one after the other, from word to word of a daemon whose Slurm hangs
+_HANGING = 4  # commands that may hang, one after the other, between two words of a blind daemon
 _WORDS = {DaemonState.SHADOW: "shadow mode"}
 _CODES = {
     DaemonState.ACTING: 0,

@@ -73,10 +73,10 @@ def _text(place: Path | None) -> str:
 def differences(text: str, config: Config) -> Iterator[str]:
     """Settings of the hook that are not the configuration's; what the hook leaves out is not looked at."""
     said = dict(pair for pair in _SETTING.findall(_REMARK.sub(r"\1", text)) if pair[0])
-    if "gate" in said and _plain(said["gate"]) != config.slurm.gate:
+    if "gate" in said and _unquoted(said["gate"]) != config.slurm.gate:
         yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
     for key, wanted_word in (("plain", config.scope.plain), ("interactive", config.scope.interactive)):
-        if key in said and _plain(said[key]) != wanted_word:
+        if key in said and _unquoted(said[key]) != wanted_word:
             yield f"{key} = {said[key]}, [scope] {key} is {wanted_word!r}"
     if config.scope.interactive == "gate" and "interactive" not in said:
         yield "interactive is not named, [scope] interactive is 'gate'"
@@ -87,17 +87,17 @@ def differences(text: str, config: Config) -> Iterator[str]:
     if said.get("near_seconds", "").isdigit() and int(said["near_seconds"]) != near:
         yield f"near_seconds = {said['near_seconds']}, two intervals are {near} s"
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
-    if "health" in said and _plain(said["health"]) != health:
+    if "health" in said and _unquoted(said["health"]) != health:
         yield f'health = {said["health"]}, the controller says it in "{health}"'
     bell = place(config.lease.publish_dir)
-    if "wake" in said and _plain(said["wake"]) != bell:
+    if "wake" in said and _unquoted(said["wake"]) != bell:
         yield f'wake = {said["wake"]}, the controller listens at "{bell}"'
     for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
-        names = [_plain(name) for name in _NAME.findall(said.get(key, ""))]
+        names = [_unquoted(name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):
             yield f"{key} = {', '.join(names) or 'all'}, [scope] says {', '.join(wanted) or 'all'}"
 
 
-def _plain(text: str) -> str:
+def _unquoted(text: str) -> str:
     """A text of Lua without its quotes."""
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])

@@ -291,7 +291,7 @@ class View:
 
     @once
     def only_renewable(self) -> Bools:
-        """Jobs whose lease is over and can only be renewed: they lose work, or Slurm would not requeue them."""
+        """Jobs whose lease is over and must be renewed: they would lose work, or Slurm would not requeue them."""
         if not self.over_rows.size:
             return self.over
         jobs, over = self.snapshot.jobs, self.over_rows
@@ -299,7 +299,7 @@ class View:
 
     @once
     def stranded(self) -> Bools:
-        """Leases over on nodes that take no new work: nobody could use what they would give back."""
+        """Leases that are over on nodes that take no new work: nobody could use what they would give back."""
         if not self.over_rows.size:
             return self.over
         places, usable = self.lease_places, self.snapshot.nodes.usable

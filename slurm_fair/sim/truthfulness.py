@@ -35,7 +35,7 @@ class Truthfulness:
         return self.progress == "silent"
 
     def again(self, number: int) -> Truthfulness:
-        """For another run of the same scenario: errors are drawn anew."""
+        """The same for another run of the scenario: errors are drawn anew."""
         return replace(self, seed=self.seed + number)
 
     def declared(self, trace: Trace, seconds: Floats) -> Floats:

@@ -89,7 +89,7 @@ class ResultFiles:
 
     @classmethod
     def checked(cls, outputs: Outputs, wanted: FileOptions, html: Path | None, names: Sequence[str]) -> Self:
-        """Each file is made sure of now. One that cannot be written is refused now rather than after the work."""
+        """Make sure of each file: one that cannot be written is refused now rather than after the work."""
         jobs, events, many = wanted.jobs_out, wanted.events_out, len(names) > 1
         if events is not None and events.suffix == ".gz":
             raise InputError(f"{events}: events are written plain: take .gz off its name")

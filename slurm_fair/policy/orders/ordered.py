@@ -136,7 +136,7 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
 
 
 def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
-    """Reasons for jobs that wait, and for leases over that are renewed in any case."""
+    """Reasons for jobs that wait, and for leases that are over and renewed in any case."""
     if how["words"].waits:
         yield view.waiting_rows, how["words"].waits
     if how["preempt"]:

@@ -47,12 +47,12 @@ class DaemonsLooks:
     def __call__(self, standing: Standing, acts: int, now: float, change: float) -> float:
         """One interval later, or earlier: a lease ends, jobs change places, or it hears of a change."""
         over = now + (self.acting_seconds + acts * self.act_seconds if acts else self.tick_seconds)
-        breath = 2 * self.look_seconds
+        pause = 2 * self.look_seconds
         if not self.terms.follows_changes:
-            return next_look(standing, self.terms, now, over, breath)
+            return next_look(standing, self.terms, now, over, pause)
         self.allowance = self.allowance.after(self.look_seconds, over)
         waits = self.allowance.wait_seconds()
-        due = next_look(standing, self.terms, now, over, max(breath, waits))
+        due = next_look(standing, self.terms, now, over, max(pause, waits))
         # Acts of its own are changes too: it hears of them when it asks for the first time.
         return min(
             due, self._asks_after(over if acts else change, max(now + self.terms.interval_min, over + waits))
