@@ -41,14 +41,17 @@ class Silence(Enum):
 
 
 def silence_of(places: Places, now: float) -> Silence:
-    """A begin gate opens by itself, so a blind daemon is no harm there; a hold is lifted by nobody else."""
+    """A begin gate opens by itself, so a blind daemon is no harm there; a hold is lifted by nobody else.
+
+    A pause of a time to come is old: the clock was set back since.
+    """
     beat = last_beat(places)
     if beat is None:
         return Silence.GONE
     if now - beat.time > beat.limit_seconds:
         return Silence.DEAD
     since = paused_since(places)
-    if since is not None and now - since > beat.limit_seconds:
+    if since is not None and not -_STEP_SECONDS <= now - since <= beat.limit_seconds:
         return Silence.PAUSED
     unseen = bool(beat.blind) and now - beat.seen > beat.limit_seconds
     return Silence.BLIND if unseen and beat.gate == Gate.HOLD else Silence.NONE

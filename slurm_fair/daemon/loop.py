@@ -76,6 +76,7 @@ class Daemon:
     blind: str = ""
     settled_at: float = 0.0
     pruned_at: float = 0.0
+    aged_at: float = 0.0  # ticks and events are as old as they were then
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
     beaten_at: float = 0.0  # the last heartbeat
     last_look_seconds: float = 0.0  # of the last tick, without its acts
@@ -122,7 +123,7 @@ class Daemon:
         commands.before = daemon.goes_on
         if not dry_run:
             real.lists = journal
-        daemon.seen = clock.now()
+        daemon.seen, daemon.aged_at = clock.now(), standing.ledger.time
         if config.slurm.notice and not dry_run:
             daemon.notice = OurNotice(commands, places.directory, config.lease.term, real.notices)
         return daemon
@@ -248,6 +249,10 @@ class Daemon:
             self._blindness.ended(now, "sees again")
             return
         self._blindness.stands(now, blind, level)
+        self.seen, self.freed_at = (
+            min(self.seen, now),
+            min(self.freed_at, now),
+        )  # the clock may have been set back
         limit = heartbeat_limit(self.config)
         alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
         if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
@@ -296,9 +301,12 @@ class Daemon:
     def _prune(self, now: float) -> None:
         storage = self.config.storage
         most = int(storage.max_mb * 1024**2)
-        if 0 <= now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
+        due = not 0 <= now - self.pruned_at <= _PRUNE_SECONDS
+        if not due and self.journal.bytes_used() <= most:
             return
-        left = self.journal.forget(now, keep_seconds=storage.keep_days * DAY_SECONDS, max_bytes=most)
+        if due:  # a clock that is wrong for a moment makes nothing old
+            self.aged_at = min(now, self.aged_at + 2 * _PRUNE_SECONDS)
+        left = self.journal.forget(self.aged_at, keep_seconds=storage.keep_days * DAY_SECONDS, max_bytes=most)
         self.pruned_at = self.pruned_at if left else now
 
     def _safely(self, what: str, act: Callable[[], None]) -> None:

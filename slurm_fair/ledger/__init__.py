@@ -4,6 +4,7 @@ from slurm_fair.ledger.charging.advance import advance
 from slurm_fair.ledger.charging.downtime import fill_gap
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.quotas import quotas_now
+from slurm_fair.ledger.charging.set_back import seconds_set_back
 from slurm_fair.ledger.charging.settle import settle
 from slurm_fair.ledger.charging.shares import Owed, integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow
@@ -68,6 +69,7 @@ __all__ = [
     "rho_for_choosing",
     "rho_for_reports",
     "sampled_windows",
+    "seconds_set_back",
     "settle",
     "summarise",
     "tenant_share",

@@ -62,13 +62,16 @@ class Watch:
         return max(least, self.allowance.wait_seconds()) if terms.follows_changes else least
 
     def wait_until(self, due: float, began: float, terms: LeaseTerms, stops: Callable[[], bool]) -> None:
-        """Return at that instant, or when something has changed since a look that began then."""
+        """Return at that instant, or when something has changed since a look that began then.
+
+        Also when the clock was set back: those instants mean nothing any more, and all is asked of Slurm again.
+        """
         if not terms.follows_changes:
             self.clock.sleep_until(due)
             return
         earliest = max(began + terms.interval_min, self.clock.now() + self.allowance.wait_seconds())
-        ask_at = earliest
-        while not stops() and (now := self.clock.now()) < due:
+        ask_at, before = earliest, -math.inf
+        while not stops() and before <= (now := self.clock.now()) < due:
             if now >= earliest and self.bell.rung:
                 return
             if now >= ask_at:
@@ -76,6 +79,7 @@ class Watch:
                 if changed:
                     return
                 ask_at = now + terms.interval_min * (_UNANSWERED if changed is None else 1)
+            before = now
             self.clock.sleep_until(min(due, earliest if self.bell.rung else ask_at))
 
     def _say(self) -> None:

@@ -47,3 +47,11 @@ def with_reservations(memory: Mapping[str, Any], reserved: Sequence[ReservedNode
     return (
         {name: kept for name, kept in memory.items() if name != _RESERVED} if _RESERVED in memory else memory
     )
+
+
+def with_earlier_reservations(memory: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+    """The memory with instants that lie so much earlier: the clock was set back."""
+    earlier = [
+        each._replace(since=each.since - seconds, due=each.due - seconds) for each in reservations(memory)
+    ]
+    return with_reservations(memory, earlier)

@@ -53,6 +53,10 @@ class Retries(Generic[Key]):
         times = {key: 0 if anew else self.due.get(key, (0.0, 0))[1] for key in ends}
         return replace(self, due={**self.due, **{key: (end, times[key]) for key, end in ends.items()}})
 
+    def earlier_by(self, seconds: float) -> Self:
+        """The retries with rests that end so much earlier: the clock was set back."""
+        return replace(self, due={key: (end - seconds, times) for key, (end, times) in self.due.items()})
+
     def remembered(self, now: float, seconds: float) -> Self:
         """The retries without those whose rest has been over for so long."""
         return replace(self, due={key: rest for key, rest in self.due.items() if now < rest[0] + seconds})

@@ -1,17 +1,22 @@
-"""A clock that was set back: a note whose instant lies ahead counts as made now."""
+"""A clock that was set back: notes that lie ahead count as made now, rests end as much earlier."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from slurm_fair.ledger import seconds_set_back
 from slurm_fair.model import Leases, LeaseTerms, Standing
 from slurm_fair.model.columns import any_of
+from slurm_fair.model.reservation import with_earlier_reservations
 
 _SLACK_SECONDS = 1.0  # clocks are set by less all the time
 
 
 def without_the_future(standing: Standing, terms: LeaseTerms, now: float) -> Standing:
     """Nobody keeps GPUs, rests, or has time to save for longer by what the clock was set back."""
+    back = seconds_set_back(standing.ledger, now)
+    if back:
+        standing = _brought_forward(standing, back)
     leases, unsettled = standing.leases, standing.unsettled
     if len(leases.key):
         leases = _noted_by(leases, terms, now)
@@ -20,6 +25,17 @@ def without_the_future(standing: Standing, terms: LeaseTerms, now: float) -> Sta
     if leases is standing.leases and unsettled is standing.unsettled:
         return standing
     return standing._replace(leases=leases, unsettled=unsettled)
+
+
+def _brought_forward(standing: Standing, seconds: float) -> Standing:
+    """The standing with rests, and GPUs that are set aside, until so much earlier; the policy plans anew."""
+    return standing._replace(
+        backoff=standing.backoff.earlier_by(seconds),
+        unmoved=standing.unmoved.earlier_by(seconds),
+        unshut=standing.unshut.earlier_by(seconds),
+        memory=with_earlier_reservations(standing.memory, seconds),
+        left_over=0,
+    )
 
 
 def _noted_by(leases: Leases, terms: LeaseTerms, now: float) -> Leases:

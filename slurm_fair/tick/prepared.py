@@ -101,7 +101,7 @@ class _Folded(NamedTuple):
 
 
 def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collection[Want]) -> _Folded:
-    now, before = snapshot.time, standing
+    now = snapshot.time
     standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     shown = overlaid(seen, standing)
@@ -119,8 +119,8 @@ def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collect
         last_jobs=living(shown),
         amended=False,
     )
-    known = rules.terms.beat > 0 and again(before.memory) > now
-    news = not known or left_over(shown, leases, job_of_lease) != before.left_over
+    known = rules.terms.beat > 0 and again(standing.memory) > now
+    news = not known or left_over(shown, leases, job_of_lease) != standing.left_over
     return _Folded(standing, seen, shown, happened, followed, job_of_lease, news)
 
 

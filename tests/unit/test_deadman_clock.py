@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from slurm_fair.deadman import take_over, watch
-from slurm_fair.host.state_folder import last_beat
+from slurm_fair.deadman import Silence, silence_of, take_over, watch
+from slurm_fair.host.state_folder import Pause, last_beat, leave_pause
 from slurm_fair.store import epoch_of
 from tests.support.deadman_hours import BOTH_GATES, Hours, sites
 
@@ -57,3 +57,25 @@ def test_a_new_daemon_is_known_also_when_the_clock_was_set_back(site: Callable[[
     hours.until = hours.now() + 1000
     assert take_over(bench.config, bench.places, hours) == 0
     assert last_beat(bench.places) is not None
+
+
+def test_a_pause_of_a_time_to_come_is_old(site: Callable[[str], Hours]) -> None:
+    hours = site("hold")
+    leave_pause(hours.bench.places, Pause("a test", time=hours.now() + 3600.0))
+    hours.bench.daemon.beat()
+    assert silence_of(hours.bench.places, hours.now()) is Silence.PAUSED
+    leave_pause(hours.bench.places, Pause("a test", time=hours.now() + 1.0))
+    assert silence_of(hours.bench.places, hours.now()) is Silence.NONE
+
+
+def test_a_daemon_that_is_blind_as_the_clock_is_set_back_is_known_to_be_so(
+    site: Callable[[str], Hours],
+) -> None:
+    bench = site("hold").bench
+    bench.commands.trouble.dead = True
+    bench.run(10)
+    bench.world.clock.advance(-7200.0)
+    began = bench.now
+    while silence_of(bench.places, bench.now) is not Silence.BLIND:
+        bench.run(5)
+        assert bench.now - began < 100

@@ -7,6 +7,7 @@ from dataclasses import replace
 from slurm_fair.ledger.charging.charge import charge
 from slurm_fair.ledger.charging.from_snapshot import window_seen
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
+from slurm_fair.ledger.charging.set_back import seconds_set_back, set_back
 from slurm_fair.ledger.charging.shares import Changes
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.window_events import Happened, WindowLooks
@@ -22,14 +23,18 @@ BY_WEIGHT = "by_weight"  # of an event of the cluster's size
 def advance(
     ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings = DEFAULTS
 ) -> tuple[Ledger, tuple[Event, ...]]:
-    """The ledger at the snapshot's instant; a snapshot older than the ledger changes nothing.
+    """The ledger at the snapshot's instant; a snapshot that is a little older than the ledger changes nothing.
+
+    One that is older by more comes after the clock was set back: the ledger goes on from there.
 
     Arrivals, starts and ends count from the instants that Slurm gives. Holds, weights, gangs and a job's account
     have no such instants: their changes count from the snapshot that shows them. So does M where the snapshot does
     not tell when it changed: then what is owed is exact to one interval. What the first look shows was there
     before it.
     """
-    if snapshot.time < ledger.time:
+    if seconds_set_back(ledger, snapshot.time):
+        ledger = set_back(ledger, snapshot.time)
+    elif snapshot.time < ledger.time:
         return ledger, ()
     seen = with_those_left_alone(snapshot)
     after, happened = folded(ledger, WindowLooks((seen,), seen.jobs), settings)

@@ -289,8 +289,12 @@ def _shown_runs(
         if again.size:  # a requeue moves SubmitTime to the instant at which it ended the run
             moved_to = sight.submit[life[again]]
             end[again] = np.where(moved_to > before[again], np.minimum(moved_to, sight.now), sight.now)
-    charged_seconds = np.maximum(ledger.time - before, ZERO)
+    charged_seconds, charged = np.maximum(ledger.time - before, ZERO), match.padded(ledger.jobs.run_had)[life]
     charged_seconds[news] = 0.0
+    if start.size and start.item(start.argmax()) > sight.now:
+        # The clock was set back since these began. Until their start is past, each window counts by itself.
+        ahead = (is_open & ~news & (start > sight.now)).nonzero()[0]
+        start[ahead], charged[ahead], charged_seconds[ahead] = ledger.time, 0.0, 0.0
     return JobRuns(
         life=life,
         incarnation=match.incarnation[life],
@@ -301,7 +305,7 @@ def _shown_runs(
         start=start,
         end=np.maximum(end, start),
         open=is_open,
-        charged=match.padded(ledger.jobs.run_had)[life],
+        charged=charged,
         charged_seconds=charged_seconds,
         news=news,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -45,10 +46,14 @@ class StrayRetries:
 
     _retries: Retries[Which] = field(default_factory=Retries)
     _said: dict[Which, str] = field(default_factory=dict)
+    _asked_at: float = -math.inf  # when it was asked last
 
     def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
         """The actions whose time has come; what is no longer found is forgotten."""
         here = {(action.key, action.whole_record): action for action in found}
+        if self._asked_at > now:  # the clock was set back: no rest lasts longer by it
+            self._retries = self._retries.earlier_by(self._asked_at - now)
+        self._asked_at = now
         self._keep(self._retries.only(here))
         later = set(self._retries.resting(now))
         return tuple(action for which, action in here.items() if which not in later)

@@ -127,10 +127,12 @@ def _set_back(bench: Bench, when: float) -> None:
     bench.run(when)
     bench.world.clock.advance(-7200.0)
     second = bench.world.submit(8, "b")
-    bench.run(100)
+    states = set[tuple[str, str]]()
+    for _ in range(10):
+        bench.run(10)
+        states.add((bench.world.record(first).state, bench.world.record(second).state))
     assert not bench.daemon.blind
-    assert bench.world.record(second).state == "RUNNING", "its turn came within two leases"
-    assert bench.world.record(first).state == "PENDING"
+    assert ("PENDING", "RUNNING") in states, "its turn came within two leases"
     tenants = bench.daemon.standing.ledger.tenants
     assert 0 <= tenants.had.sum() <= 8 * (when + 100 + 10)
 
@@ -375,3 +377,15 @@ def test_a_fault_of_the_profiler_is_said_once_and_jobs_start_all_the_same(
     bench.daemon.once()
     *_, last = bench.journal.ticks()
     assert last.plan.fault == ""
+
+
+def test_a_clock_that_is_wrong_for_a_look_makes_no_tick_old(bench: Bench) -> None:
+    crowd(bench)
+    bench.run(20)
+    kept = bench.journal.tick_numbers()
+    bench.world.clock.advance(365 * 86400.0)
+    bench.daemon.once()
+    bench.world.clock.advance(-365 * 86400.0)
+    bench.run(20)
+    after = bench.journal.tick_numbers()
+    assert kept and after and kept[0] == after[0]

@@ -206,3 +206,21 @@ def test_a_job_that_goes_on_ending_is_looked_at_more_and_more_seldom(bench: Benc
         seconds.append(ending.seconds)
     assert seconds == [0.25, 0.5, 1.0, 2.0]
     assert ending.after(record) == Ending()
+
+
+@pytest.mark.parametrize("back", [20.0, 7200.0])
+def test_a_clock_that_is_set_back_while_it_waits_makes_it_look_at_once(bench: Bench, back: float) -> None:
+    bench.daemon.once()
+    waking: list[float] = []
+
+    def sleep(instant: float) -> None:
+        bench.world.clock.sleep_until(instant)
+        waking.append(bench.now)
+        if len(waking) == 3:
+            bench.world.clock.advance(-back)
+
+    began, daemon = bench.now, bench.daemon
+    daemon.watch.clock = Slept(bench.world.clock.now, sleep)
+    daemon.watch.wait_until(began + 10, began, daemon.rules.terms, lambda: False)
+    assert len(waking) == 3
+    assert bench.now == pytest.approx(began + 3 - back, abs=0.5)

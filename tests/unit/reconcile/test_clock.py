@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from slurm_fair.model import LeaseTerms, Standing
+from slurm_fair.model.reservation import ReservedNodes, reservations, with_reservations
+from slurm_fair.model.retries import Retries
 from slurm_fair.reconcile.clock import without_the_future
 from tests.support.builders import lease, leases
 
@@ -52,3 +56,29 @@ def test_who_is_unsettled_rests_from_now() -> None:
     assert without_the_future(before, TERMS, NOW).unsettled == {1: NOW, 2: NOW, 3: NOW - 50}
     near = standing()._replace(unsettled={2: NOW + 0.5})
     assert without_the_future(near, TERMS, NOW) is near
+
+
+RESTS = Retries({5: (NOW + 3700, 2)})
+GANG = ReservedNodes(7, since=NOW + 3500, due=NOW + 3900, nodes=("n1",), gpus=8, gpu_type=0)
+
+
+def look_was_at(time: float) -> Standing:
+    """A standing with rests and nodes set aside, of a last look that was then."""
+    ledger = replace(standing().ledger, time=time)
+    memory = with_reservations({}, [GANG])
+    before = standing()._replace(ledger=ledger, memory=memory, left_over=9)
+    return before._replace(backoff=RESTS, unmoved=RESTS, unshut=RESTS)
+
+
+def test_rests_and_gpus_that_are_set_aside_last_no_longer_by_what_the_clock_was_set_back() -> None:
+    after = without_the_future(look_was_at(NOW + 3600), TERMS, NOW)
+    for rests in (after.backoff, after.unmoved, after.unshut):
+        assert dict(rests.due) == {5: (NOW + 100, 2)}
+    assert reservations(after.memory) == (GANG._replace(since=NOW - 100, due=NOW + 300),)
+    assert after.left_over == 0, "the policy plans anew"
+
+
+@pytest.mark.parametrize("ahead", [-10.0, 0.0, 10.0])
+def test_a_clock_that_goes_on_or_lacks_a_few_seconds_changes_no_rest(ahead: float) -> None:
+    before = look_was_at(NOW + ahead)
+    assert without_the_future(before, TERMS, NOW) is before
