@@ -22,7 +22,7 @@ from slurm_fair.daemon.log import Pauses, TickLog, Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
 from slurm_fair.daemon.plan_tally import TallyKeeper
 from slurm_fair.dry_run import DryRun
-from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
+from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreError
 from slurm_fair.host import state_folder as files
 from slurm_fair.host import systemd
 from slurm_fair.host.state_folder import Heartbeat, Pause, Places, being_freed, pause_of
@@ -184,7 +184,7 @@ class Daemon:
         except JournalGone as problem:
             done = TickDone(self.standing, blind=f"{problem}; {self._rescue()}")
         except SlurmFairError as problem:
-            self.no_room = isinstance(problem, StoreBusy)
+            self.no_room = isinstance(problem, StoreError)  # a quota that is used up reads as a failed disk
             done = TickDone(self.standing, blind=str(problem))
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")

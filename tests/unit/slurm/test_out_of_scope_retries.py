@@ -42,6 +42,12 @@ def test_a_task_is_named_as_slurm_names_it() -> None:
     assert act_line(Outcome(task, Result.REFUSED, "no")) == "free 7_3: refused no"
 
 
+def test_a_clock_that_is_set_back_makes_no_rest_longer() -> None:
+    retries = StrayRetries()
+    assert tries(retries, range(5000, 5040))[0] == [5000, 5005, 5015, 5035]
+    assert tries(retries, range(0, 50))[0] == [36]
+
+
 def test_the_longest_rest_has_a_bound() -> None:
     tried, _ = tries(StrayRetries(), range(0, 5_000_000, 600))
     assert max(b - a for a, b in pairwise(tried)) <= REST_MOST_SECONDS + 600
