@@ -184,7 +184,8 @@ class Reasons:
         word = clean(row["why"])
         if _way_back(row) == WayBack.NOT_BEFORE_ITS_END and is_in(row, JobState.RUNNING):
             limit = f" (limit {self._at(row['ends_by'])})" if row["ends_by"] else ""
-            return f"it cannot save, so it keeps its GPUs until it ends{limit}"
+            near = " and start again before its deadline" if row["latest_start"] is not None else ""
+            return f"it cannot save{near}, so it keeps its GPUs until it ends{limit}"
         if has_lease(row, LeasePhase.REVOKING):
             asked = f"asked to save at {self._at(row['asked'])}: " if row["asked"] else ""
             return asked + self._given_to(row, word)

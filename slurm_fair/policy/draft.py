@@ -40,8 +40,8 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
     Blocked.REQUEUED: "it was requeued a moment ago: Slurm does not start it again yet",
     Blocked.NODES: "the nodes that it may use cannot take its gang now: they are down, drained or too few",
     Blocked.KEPT: "it needs GPUs of jobs that cannot be asked to give way: it starts when they end",
-    Blocked.OWN_SHARE: "it cannot save and be requeued, so it waits for its account's own share; "
-    "use fair-sbatch to use idle GPUs",
+    Blocked.OWN_SHARE: "it cannot save and be requeued (or not before its deadline), so it waits for its "
+    "account's own share; use fair-sbatch, without a near deadline, to use idle GPUs",
 }
 
 

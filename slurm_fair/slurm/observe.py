@@ -378,13 +378,16 @@ def _checkpoints(raw: NDArray[np.void], seen: Sighting) -> Bools:
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
-    """Jobs that Slurm would end instead of starting them again once another had their lease.
+    """Jobs that Slurm would end instead of starting them again, if another had their lease in this run.
 
     It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
-    (slurm-facts: deadline-ends-job). A waiting job is so late if it would be when its first lease is over.
+    (slurm-facts: deadline-ends-job). The whole of a run counts, from its beginning: a job that could be asked to
+    give way when it got idle GPUs, and not some leases later, would keep them beyond its tenant's share.
     """
-    terms = np.where(raw["state"] == JobState.WAITING, 2.0, 1.0)
-    again = seen.time + terms * seen.settings.term + raw["must_fit"]
+    waiting, limited = raw["state"] == JobState.WAITING, np.isfinite(raw["time_limit"])
+    begins = np.where(waiting, seen.time + seen.settings.term, raw["start"])
+    ends = np.where(limited, begins + raw["time_limit"], seen.time)
+    again = np.maximum(ends, seen.time) + seen.settings.term + raw["must_fit"]
     out: Bools = (raw["state"] < JobState.DONE) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out
 

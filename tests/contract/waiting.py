@@ -274,7 +274,7 @@ def a_deadline_is_seen_and_other_jobs_have_none(stage: Stage) -> None:
 
 @promise
 def a_job_whose_limit_fits_before_its_deadline_is_started(stage: Stage) -> None:
-    label = running(stage, Job(deadline_in=3000, minutes=20))
+    label = running(stage, Job(deadline_in=7000, minutes=20))
     snapshot = look(stage)
     row = row_of(snapshot, label)
     assert snapshot.jobs.time_limit_seconds[row] == 1200

@@ -165,3 +165,37 @@ def test_memory_and_cpus_by_gpu_are_planned(new_site: Callable[..., Site]) -> No
         job.runs()
         assert job.now().nodes == site.planned(job)[0]
     assert len({job.now().nodes for job in jobs}) == 3  # of 64 CPUs two of them have no room together
+
+
+def test_a_job_that_its_owner_stops_by_a_signal_gives_way_like_all_others(
+    new_site: Callable[..., Site],
+) -> None:
+    """Slurm says STOPPED, and the job keeps its GPUs and goes on."""
+    site = new_site("begin").start()
+    stopped = [site.submit(8, tenant="nlp").runs() for _ in range(3)]
+    for job in stopped:
+        site.lab.run("scancel", "--signal=STOP", job.label)
+    wait_until(lambda: all(job.state == "STOPPED" for job in stopped), 5, "Slurm calls them stopped")
+    honest = site.submit(24)
+    honest.runs(4 * site.term)
+    assert all(job.now().restarts == 1 for job in stopped)
+    honest.cancel()
+    for job in stopped:
+        job.runs()
+
+
+def test_a_job_whose_deadline_would_make_it_stay_uses_its_accounts_share_only(
+    new_site: Callable[..., Site],
+) -> None:
+    """Two accounts of equal weights are known: twelve of 24 GPUs are nlp's own."""
+    site = new_site("begin").start()
+    honest = [site.submit(4) for _ in range(8)]
+    wait_until(lambda: running(site, *honest) == 6, 20, "vision has the whole cluster")
+    near = [site.submit(4, "-t", "60", "--deadline=now+7000", tenant="nlp") for _ in range(5)]
+    wait_until(lambda: running(site, *near) == 3, 6 * site.term, "three of them have nlp's share")
+    for job in honest:
+        job.cancel()
+    stays(lambda: running(site, *near) <= 3, 2 * site.term, "no more of them start on idle GPUs")
+    waits = next(job for job in near if job.state == "PENDING")
+    assert "deadline" in site.cli("explain", waits.label).stdout
+    site.submit(4, "-t", "60", "--deadline=now+10000", tenant="nlp").runs()

@@ -127,10 +127,11 @@ class Sight:
         return self._life.answered.get(self._roster.row(key), -np.inf) >= when
 
     def _out_of_time(self, shown: Ints, now: float) -> Bools:
-        """Jobs that could not be started again in time for their deadlines once another had their lease."""
+        """Jobs that could not be started again in time for their deadlines, if another had their lease."""
         limit, state = self._jobs.time_limit_seconds[shown], self._jobs.state[shown]
-        terms = np.where(state == JobState.WAITING, 2.0, 1.0)
-        again = now + terms * self._term + np.where(np.isfinite(limit), limit, 0.0)
+        begins = np.where(state == JobState.WAITING, now + self._term, self._jobs.start[shown])
+        fits = np.where(np.isfinite(limit), limit, 0.0)
+        again = np.maximum(np.where(fits > 0, begins + fits, now), now) + self._term + fits
         late: Bools = (state != JobState.DONE) & (again > self._jobs.deadline[shown])
         return late
 

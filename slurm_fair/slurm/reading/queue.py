@@ -43,14 +43,15 @@ _MANY_NAMES = 20_000
 _MANY_SPANS = 200_000  # kept in lists of tasks: an array that runs has a new list at each look
 
 # What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
+# STOPPED runs: its user has sent it SIGSTOP, which its batch script does not heed (slurm-facts: owners-may-stop).
 # FAILED may also be a submission that was refused (slurm-facts: refused-rows-stay).
 STATES = {
     "PENDING": JobState.WAITING, "REQUEUED": JobState.WAITING, "REQUEUE_HOLD": JobState.WAITING,
     "REQUEUE_FED": JobState.WAITING, "SPECIAL_EXIT": JobState.WAITING, "RESV_DEL_HOLD": JobState.WAITING,
     "RUNNING": JobState.RUNNING, "CONFIGURING": JobState.RUNNING, "RESIZING": JobState.RUNNING,
-    "SIGNALING": JobState.RUNNING, "POWER_UP_NODE": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING, "POWER_UP_NODE": JobState.RUNNING, "STOPPED": JobState.RUNNING,
     "COMPLETING": JobState.ENDING, "STAGE_OUT": JobState.ENDING,
-    "SUSPENDED": JobState.SUSPENDED, "STOPPED": JobState.SUSPENDED,
+    "SUSPENDED": JobState.SUSPENDED,
     "COMPLETED": JobState.DONE, "CANCELLED": JobState.DONE, "FAILED": JobState.DONE, "TIMEOUT": JobState.DONE,
     "NODE_FAIL": JobState.DONE, "PREEMPTED": JobState.DONE, "BOOT_FAIL": JobState.DONE,
     "DEADLINE": JobState.DONE, "OUT_OF_MEMORY": JobState.DONE, "REVOKED": JobState.DONE,
