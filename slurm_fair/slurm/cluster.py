@@ -21,7 +21,12 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import with_notices
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
-from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
+from slurm_fair.slurm.ownership.mark_expiry import (
+    Absences,
+    with_gates_unset,
+    without_lifted_holds,
+    without_taken_lists,
+)
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.new_begins import begins_without_mark
 from slurm_fair.slurm.ownership.out_of_scope import StrayRetries, strays
@@ -84,6 +89,8 @@ class SlurmCluster:
         self.notices: set[int] = set()  # jobs by which daemons say that they act here
         self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
         self._doubts_said = False
+        self.unwatched = True  # since the last look nobody of ours acted, so others may have freed jobs
+        self._looked_at = -np.inf
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
         self._tells_exclusive = False
         self._actuator = Actuator(
@@ -167,6 +174,7 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
+        self._note_unwatched_moves(rows)
         self.marks.set(without_lifted_holds(self.marks, rows, self._queue))
         self.marks.set(without_taken_lists(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
@@ -182,6 +190,13 @@ class SlurmCluster:
         self.marks.drop(self._absences.spent(self.marks.all(), rows, self._queue))
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
+
+    def _note_unwatched_moves(self, rows: NDArray[np.void]) -> None:
+        """Blame nobody for a gate that went while others may have freed jobs; a dead-man takes most of a term."""
+        now, seen, self._looked_at = self._now(), self._looked_at, self._now()
+        if self.unwatched or not 0 <= now - seen <= self._settings.term / 2:
+            self.marks.set(with_gates_unset(self.marks, rows, self._queue))
+        self.unwatched = False
 
     def words_of(self, record: int, restarts: int) -> JobWords:
         """The name that its user gave to a job of the last look, and the hash of its script; empty = not known."""

@@ -10,7 +10,12 @@ import pytest
 
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
+from slurm_fair.slurm.ownership.mark_expiry import (
+    Absences,
+    with_gates_unset,
+    without_lifted_holds,
+    without_taken_lists,
+)
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand, is_of
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.slurm_stub import QUIET, Stub, row
@@ -79,6 +84,31 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
     ours = replace(mark(), pinned=True, pin="n1", set_at=1000.0)
     found = without_taken_lists(Marks(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
     assert found == ([replace(ours, pinned=False)] if gone else [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "ours", "unset"),
+    [
+        (row(EligibleTime="1795009000"), mark(), False),  # it stands
+        (row(EligibleTime="1795000100"), mark(), True),
+        (row(State="RUNNING", EligibleTime="1795000100"), mark(), True),
+        (row(State="COMPLETED", EligibleTime="1795000100"), mark(), False),
+        (row(EligibleTime="1795000100"), replace(mark(), gate_until=0.0), False),  # we opened it
+        (row(EligibleTime="1795000100"), replace(mark(), pinned=True), False),
+        (row(ArrayTaskID="1-3", EligibleTime="1795000100"), mark(whole=True), True),
+        (row(ArrayTaskID="1-3", EligibleTime="1795009000"), mark(whole=True), False),
+    ],
+)
+def test_a_gate_that_went_while_nobody_looked_counts_as_not_set(
+    tmp_path: Path, shown: str, ours: Mark, unset: bool
+) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("squeue", shown)
+    queue = Queue(stub.commands())
+    rows = queue.read()
+    assert not isinstance(rows, str)
+    found = with_gates_unset(Marks(MarksInHand([ours])), rows, queue)
+    assert found == ([replace(ours, set_at=0.0)] if unset else [])
 
 
 @pytest.mark.parametrize(
