@@ -27,7 +27,7 @@ from slurm_fair.slurm_text import hostlist
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 OPENING_SECONDS = 2.0  # a gate that opens in the next second is open, not somebody's begin time
-DELAY_SLACK_SECONDS = 5.0
+DELAY_SLACK_SECONDS = 5.0  # seconds between the two instants that Slurm takes, and whole seconds
 BOOT_SLACK_SECONDS = 1.0  # slurmctld says whole seconds of its start
 
 _OR = ";"
@@ -108,9 +108,13 @@ def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
 
 
 def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
-    """True if a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
+    """True if a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay).
+
+    An earlier or later one is somebody's wish.
+    """
     delay = shown.eligible - shown.submit
-    return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
+    near: Flag = np.abs(delay - delay_seconds) <= DELAY_SLACK_SECONDS
+    return (shown.restarts > 0) & near
 
 
 def may_be_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
