@@ -34,6 +34,7 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.bearers import Bearers
 from slurm_fair.slurm.reading.billing import BillingReader
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
@@ -72,7 +73,7 @@ class SlurmCluster:
         self._commands, self._settings, self._now = commands, settings, now
         self.marks = Marks(sink)
         self._queue = Queue(commands)
-        self._details = JobDetails(commands)
+        self._details, self._bearers = JobDetails(commands), Bearers()
         self._layouts = GpuLayouts(commands)
         self._spans = NodeLimits(commands)
         self._absences = Absences()
@@ -219,8 +220,13 @@ class SlurmCluster:
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
+        ids = zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)
+        submits = dict(zip(ids, living["submit"].tolist(), strict=True))
+        if other := self._bearers.changed(submits):
+            for memory in (self._details, self._layouts, self._spans):
+                memory.forget(other)
         complaint = self._details.learn(
-            dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)),
+            submits,
             begins_without_mark(living, self._queue, self.marks, self._now()),
         )
         complaint = complaint or self._details.scheduled.learn(
