@@ -21,6 +21,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import with_notices
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
+from slurm_fair.slurm.ownership.kept_back import any_came_back
 from slurm_fair.slurm.ownership.mark_expiry import (
     Absences,
     with_gates_unset,
@@ -44,6 +45,7 @@ from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes,
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
+from slurm_fair.slurm.reading.slurmctld import configured, started_at
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.throughput import JobWords
@@ -117,9 +119,12 @@ class SlurmCluster:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
         self._actuator.rounds.tick_began = self._now()
         try:
-            return self._observe(asked)
+            seen = self._observe(asked)
         except (SlurmTextError, SlurmError) as wrong:
-            return Blind(self._now(), str(wrong))
+            seen = Blind(self._now(), str(wrong))
+        if isinstance(seen, Blind):  # slurmctld may start again before it answers
+            self._booted = (-np.inf, self._booted[1])
+        return seen
 
     def _observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         machines = read_nodes(self._commands)
@@ -130,9 +135,9 @@ class SlurmCluster:
         if isinstance(rows, str):
             return Blind(self._now(), rows)
         self._say_what_cannot_be_read(machines)
-        self._learn_of_slurmctld()
+        complaint = self._learn_of_slurmctld(rows)
         rows["exclusive"] &= self._tells_exclusive
-        complaint = self._learn(rows) or self._learn_of_gpus(machines)
+        complaint = complaint or self._learn(rows) or self._learn_of_gpus(machines)
         if complaint:
             return Blind(self._now(), complaint)
         return self._build(rows, machines, asked)
@@ -255,25 +260,23 @@ class SlurmCluster:
             return complaint
         return "[tenants] gpu_weights: all GPUs would count 0"
 
-    def _learn_of_slurmctld(self) -> None:
-        """Read slurmctld's start and release; the old answer stands where it does not say."""
-        if 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
-            return
-        said = self._configured()
-        booted = said.get("BOOT_TIME", "")
-        self._booted = (self._now(), float(booted) if booted.isdecimal() else self._booted[1])
+    def _learn_of_slurmctld(self, rows: NDArray[np.void]) -> str:
+        """Read slurmctld's start and release; the old answer stands where it does not say.
+
+        A complaint where it does not say and a list is the user's own or ours by its start.
+        """
+        doubt = any_came_back(rows, self._queue, self.marks, self._booted[1])
+        if not doubt and 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
+            return ""
+        said = configured(self._commands)
+        self._booted = (self._now(), started_at(said, self._booted[1]))
         if "SLURM_VERSION" in said:
             self._tells_exclusive = tells_exclusive(said["SLURM_VERSION"])
-
-    def _configured(self) -> Mapping[str, str]:
-        """Slurmctld's configuration; empty when it does not say."""
-        lines = self._commands.run("scontrol", "show", "config").out.splitlines()
-        pairs = (line.partition("=") for line in reversed(lines))  # of two lines the first counts
-        return {key.strip(): value.strip() for key, _, value in pairs}
+        return "scontrol show config: no answer, and a node list is in doubt" if doubt and not said else ""
 
     def _name(self) -> str:
         if not self._cluster_name:
-            self._cluster_name = self._configured().get("ClusterName", "")
+            self._cluster_name = configured(self._commands).get("ClusterName", "")
         return self._cluster_name
 
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:

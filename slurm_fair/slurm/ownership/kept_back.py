@@ -23,9 +23,10 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_list,
     is_slurms_delay,
     may_carry_ours,
+    may_have_come_back,
 )
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,21 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
         mark["pinned"],
         _gates_set(raw, mark, seen.now),
     )
+
+
+def any_came_back(rows: NDArray[np.void], queue: Queue, marks: Marks, booted_at: float) -> bool:
+    """True if a waiting job carries a list that is ours if slurmctld started later than is known."""
+    listed = (rows["state"] == JobState.WAITING) & (rows["req_nodes"] != queue.node_lists.known(""))
+    listed = rows[listed & (rows["task"] != UNSPLIT)]
+    if not len(listed):
+        return False
+    key = pack_keys(listed["base"], listed["task"])
+    noted, _ = _marks(listed, key, marks)
+    for row in np.flatnonzero(noted["has_pin"] & ~noted["pinned"]).tolist():
+        mark, text = marks.get(int(key[row]), False), queue.node_lists.texts[listed["req_nodes"][row]]
+        if mark is not None and may_have_come_back(mark, text, booted_at):
+            return True
+    return False
 
 
 def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:

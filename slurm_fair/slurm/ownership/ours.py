@@ -173,6 +173,16 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
         return False
 
 
+def may_have_come_back(mark: Mark, node_text: str, booted_at: float) -> bool:
+    """True if a list is one that we took away, and ours if slurmctld started later than is known.
+
+    Before anybody believes that it is the user's own, slurmctld is asked anew when it started.
+    """
+    if may_carry_ours(mark.pinned, bool(mark.pin), mark.set_at, booted_at):
+        return False
+    return is_our_list(mark, node_text, math.inf)
+
+
 def is_our_size(mark: Mark, text: str) -> bool:
     """True if the request of a job, as it is written, is the one that we set."""
     here, ours = SizeRequest.read(text), map(SizeRequest.read, own_size_requests(mark))

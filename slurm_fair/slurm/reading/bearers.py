@@ -20,7 +20,7 @@ class Bearers:
     _submits: Mapping[RunId, float] = field(default_factory=dict)
 
     def changed(self, submits: Mapping[RunId, float]) -> Collection[RunId]:
-        """Those of this look that had another submission at the last one."""
+        """The runs of this look that had another submission at the last one."""
         before, self._submits = self._submits, submits
         if submits == before:
             return NOBODY
