@@ -136,20 +136,42 @@ class Absences:
     def spent(self, marks: Iterable[Mark], rows: NDArray[np.void], queue: Queue) -> list[Mark]:
         """Marks to be dropped: of finished jobs at once, of unseen ones after some looks.
 
-        `rows` is the whole queue: a job that left the managed scope still has our gate on it.
+        `rows` is the whole queue: a job that left the managed scope still has our gate on it. A job whose row
+        cannot be read is there.
         """
-        listed = _Listed.of(rows, queue)
+        listed, unread = _Listed.of(rows, queue), _Unread.of(queue)
         missing: dict[Which, int] = {}
         over = []
         for mark in marks:
             which = (mark.key, mark.whole_record)
             alive = listed.array_waits(mark) if mark.whole_record else listed.lives(mark)
-            if alive is None:
+            if alive is None and not unread.may_be_of(mark):
                 missing[which] = self._missing.get(which, 0) + 1
             if alive is False or missing.get(which, 0) >= _LOOKS:
                 over.append(mark)
         self._missing = missing
         return over
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """The jobs whose rows cannot be read and that are not known to be over."""
+
+    records: frozenset[int]
+    bases: frozenset[str]  # ids of jobs and arrays
+
+    @classmethod
+    def of(cls, queue: Queue) -> _Unread:
+        living = [bad for bad in queue.unreadable if not bad.over]
+        return cls(
+            frozenset(bad.record for bad in living),
+            frozenset(bad.label.partition("_")[0] for bad in living),
+        )
+
+    def may_be_of(self, mark: Mark) -> bool:
+        """True if one of them may be the marked job; a row without even an id may be anybody's."""
+        base = str(mark.key >> TASK_BITS)
+        return mark.record in self.records or base in self.bases or -1 in self.records
 
 
 @dataclass(frozen=True, slots=True)

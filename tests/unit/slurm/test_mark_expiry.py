@@ -52,6 +52,10 @@ def over(tmp_path: Path, given: Mark, *looks: str) -> list[bool]:
         ([row(RestartCnt=1, SubmitTime="1795000100")], [False]),
         ([row(SubmitTime="1795000100")], [True]),  # another job under the id
         ([row(State="FAILED", JobID=6) + row()], [False]),
+        ([row(State="EXPEDITING")] * 4, [False] * 4),  # its row cannot be read
+        ([row(State="EXPEDITING", JobID=6)] * 3, [False, False, True]),
+        ([row(State="COMPLETED", TimeLimit="?")] * 3, [False, False, True]),
+        ([row(JobID="?", ArrayJobID="?")] * 4, [False] * 4),  # and may be anybody's
     ],
 )
 def test_a_job_is_gone_when_it_ended_or_was_missed_three_times(
@@ -119,6 +123,7 @@ def test_a_gate_that_went_while_nobody_looked_counts_as_not_set(
         ([row(ArrayTaskID="2", State="RUNNING")] * 3, [False, False, True]),
         ([row(ArrayTaskID="1-3", SubmitTime="1795000100")] * 3, [False, False, True]),
         ([""] * 3, [False, False, True]),
+        ([row(JobID=9, ArrayJobID=7, ArrayTaskID="2", State="EXPEDITING")] * 4, [False] * 4),
     ],
 )
 def test_an_array_is_gone_when_no_task_of_it_was_seen_waiting_three_times(
