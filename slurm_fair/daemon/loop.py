@@ -180,6 +180,8 @@ class Daemon:
             raise
         except Paused as why:
             log.warning("%s; what was left of this tick is not done", why)
+            if self.adapter is not None:
+                self.adapter.unwatched = True
             return TickDone(self.standing)
         except JournalGone as problem:
             done = TickDone(self.standing, blind=f"{problem}; {self._rescue()}")
@@ -232,6 +234,8 @@ class Daemon:
         self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
         stopwatch = Stopwatch(time.monotonic)
         done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed)
+        if paused and self.adapter is not None:
+            self.adapter.unwatched = True
         self.missed = () if done.record else self.missed
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)
@@ -261,6 +265,8 @@ class Daemon:
 
     def _free_alone(self) -> None:
         freed = self._free_once()
+        if self.adapter is not None:
+            self.adapter.unwatched = True
         log.warning("nobody can see whether this daemon lives: %d jobs freed", freed.freed)
 
     def _rescue(self) -> str:

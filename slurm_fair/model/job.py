@@ -81,7 +81,7 @@ class JobTable(Columns):
     blocked: Codes  # Blocked
     gated: Bools  # kept back by a gate of ours
     gate_until: Floats  # when it opens by itself: inf = held by us; of a user's own begin time too; 0 = none
-    gate_set: Floats  # when we last set a gate on it; 0 = never
+    gate_set: Floats  # when we set the gate that only somebody else can have moved since; 0 = there is none
     pinned: Bools  # carries a node list of ours
     gpus: Ints  # the gang: of a job that runs what it holds
     usual_gpus: Ints  # the gang that its user asked for: an elastic job may hold more or fewer

@@ -81,6 +81,7 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
         return np.arange(len(row)), False
     doubts = ~jobs.running[row]
     doubts |= jobs.restarts[row] != leases.restarts
+    doubts |= jobs.submit[row] > leases.start
     if not listed:
         doubts |= row < 0
     doubtful: Ints = doubts.nonzero()[0]
@@ -97,6 +98,8 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     waits = leases.promised[doubtful] & jobs.waiting[job] & jobs.unblocked[job]
     # Slurm counts the restart while the old run is still completing.
     same_run = (jobs.restarts[job] == was) | (jobs.ending[job] & (jobs.restarts[job] == was + 1))
+    # A run starts after its submission: what was submitted later is another job under the id.
+    same_run &= (jobs.submit[job] <= leases.start[doubtful]) | leases.promised[doubtful]
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 

@@ -21,7 +21,13 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import with_notices
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
-from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
+from slurm_fair.slurm.ownership.kept_back import any_came_back
+from slurm_fair.slurm.ownership.mark_expiry import (
+    Absences,
+    with_gates_unset,
+    without_lifted_holds,
+    without_taken_lists,
+)
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.new_begins import begins_without_mark
 from slurm_fair.slurm.ownership.out_of_scope import StrayRetries, strays
@@ -29,6 +35,7 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.bearers import Bearers
 from slurm_fair.slurm.reading.billing import BillingReader
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
@@ -38,6 +45,7 @@ from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes,
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
+from slurm_fair.slurm.reading.slurmctld import configured, started_at
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.throughput import JobWords
@@ -67,7 +75,7 @@ class SlurmCluster:
         self._commands, self._settings, self._now = commands, settings, now
         self.marks = Marks(sink)
         self._queue = Queue(commands)
-        self._details = JobDetails(commands)
+        self._details, self._bearers = JobDetails(commands), Bearers()
         self._layouts = GpuLayouts(commands)
         self._spans = NodeLimits(commands)
         self._absences = Absences()
@@ -84,6 +92,8 @@ class SlurmCluster:
         self.notices: set[int] = set()  # jobs by which daemons say that they act here
         self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
         self._doubts_said = False
+        self.unwatched = True  # since the last look nobody of ours acted, so others may have freed jobs
+        self._looked_at = -np.inf
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
         self._tells_exclusive = False
         self._actuator = Actuator(
@@ -109,9 +119,12 @@ class SlurmCluster:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
         self._actuator.rounds.tick_began = self._now()
         try:
-            return self._observe(asked)
+            seen = self._observe(asked)
         except (SlurmTextError, SlurmError) as wrong:
-            return Blind(self._now(), str(wrong))
+            seen = Blind(self._now(), str(wrong))
+        if isinstance(seen, Blind):  # slurmctld may start again before it answers
+            self._booted = (-np.inf, self._booted[1])
+        return seen
 
     def _observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         machines = read_nodes(self._commands)
@@ -122,9 +135,9 @@ class SlurmCluster:
         if isinstance(rows, str):
             return Blind(self._now(), rows)
         self._say_what_cannot_be_read(machines)
-        self._learn_of_slurmctld()
+        complaint = self._learn_of_slurmctld(rows)
         rows["exclusive"] &= self._tells_exclusive
-        complaint = self._learn(rows) or self._learn_of_gpus(machines)
+        complaint = complaint or self._learn(rows) or self._learn_of_gpus(machines)
         if complaint:
             return Blind(self._now(), complaint)
         return self._build(rows, machines, asked)
@@ -167,6 +180,7 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
+        self._note_unwatched_moves(rows)
         self.marks.set(without_lifted_holds(self.marks, rows, self._queue))
         self.marks.set(without_taken_lists(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
@@ -182,6 +196,13 @@ class SlurmCluster:
         self.marks.drop(self._absences.spent(self.marks.all(), rows, self._queue))
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
+
+    def _note_unwatched_moves(self, rows: NDArray[np.void]) -> None:
+        """Blame nobody for a gate that went while others may have freed jobs; a dead-man takes most of a term."""
+        now, seen, self._looked_at = self._now(), self._looked_at, self._now()
+        if self.unwatched or not 0 <= now - seen <= self._settings.term / 2:
+            self.marks.set(with_gates_unset(self.marks, rows, self._queue))
+        self.unwatched = False
 
     def words_of(self, record: int, restarts: int) -> JobWords:
         """The name that its user gave to a job of the last look, and the hash of its script; empty = not known."""
@@ -204,8 +225,13 @@ class SlurmCluster:
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
+        ids = zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)
+        submits = dict(zip(ids, living["submit"].tolist(), strict=True))
+        if other := self._bearers.changed(submits):
+            for memory in (self._details, self._layouts, self._spans):
+                memory.forget(other)
         complaint = self._details.learn(
-            dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)),
+            submits,
             begins_without_mark(living, self._queue, self.marks, self._now()),
         )
         complaint = complaint or self._details.scheduled.learn(
@@ -234,25 +260,23 @@ class SlurmCluster:
             return complaint
         return "[tenants] gpu_weights: all GPUs would count 0"
 
-    def _learn_of_slurmctld(self) -> None:
-        """Read slurmctld's start and release; the old answer stands where it does not say."""
-        if 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
-            return
-        said = self._configured()
-        booted = said.get("BOOT_TIME", "")
-        self._booted = (self._now(), float(booted) if booted.isdecimal() else self._booted[1])
+    def _learn_of_slurmctld(self, rows: NDArray[np.void]) -> str:
+        """Read slurmctld's start and release; the old answer stands where it does not say.
+
+        A complaint where it does not say and a list is the user's own or ours by its start.
+        """
+        doubt = any_came_back(rows, self._queue, self.marks, self._booted[1])
+        if not doubt and 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
+            return ""
+        said = configured(self._commands)
+        self._booted = (self._now(), started_at(said, self._booted[1]))
         if "SLURM_VERSION" in said:
             self._tells_exclusive = tells_exclusive(said["SLURM_VERSION"])
-
-    def _configured(self) -> Mapping[str, str]:
-        """Slurmctld's configuration; empty when it does not say."""
-        lines = self._commands.run("scontrol", "show", "config").out.splitlines()
-        pairs = (line.partition("=") for line in reversed(lines))  # of two lines the first counts
-        return {key.strip(): value.strip() for key, _, value in pairs}
+        return "scontrol show config: no answer, and a node list is in doubt" if doubt and not said else ""
 
     def _name(self) -> str:
         if not self._cluster_name:
-            self._cluster_name = self._configured().get("ClusterName", "")
+            self._cluster_name = configured(self._commands).get("ClusterName", "")
         return self._cluster_name
 
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:

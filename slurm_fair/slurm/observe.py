@@ -328,7 +328,7 @@ def _jobs(
         blocked=blocked,
         gated=gates.ours,
         gate_until=gates.until,
-        gate_set=gates.set_at,
+        gate_set=gates.gate_set,
         pinned=gates.pinned,
         gpus_per_node=raw["gpus_per_node"].astype(np.int64),
         most_nodes=_most_nodes(raw, asked.named, seen),

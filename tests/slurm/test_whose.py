@@ -232,7 +232,6 @@ def crash(adapter: Adapter, saved: Path) -> None:
     shutil.move(saved, state)
     adapter.slurm.lab.revive("slurmctld")
     adapter.slurm.lab.wait_idle_nodes()
-    adapter.cluster._booted = (0.0, adapter.cluster._booted[1])  # asked again at the next look
 
 
 def closes(adapter: Adapter, job: str) -> None:

@@ -40,7 +40,7 @@ ARGV = (
     re.compile(r"squeue -h -a -t all --array(-unique)? (-j [0-9,]+ )?(-O|-o) [A-Za-z%:,\-\x1e\x1f]+"),
     re.compile(rf"scancel( -v)? --batch --signal=(USR1|USR2|TERM)( {_ID})+"),
     re.compile(r"sprio -h -j [0-9,]+ -o [^ ]+"),
-    re.compile(r"scontrol"),
+    re.compile(r"scontrol( show config)?"),
 )
 
 

@@ -50,7 +50,7 @@ class ActMarks:
         # A hold that is to give way to a begin time is ours until it is seen lifted.
         held = self.ours.hold(action, row)
         until, before = (math.inf, until) if held else (until, before)
-        return replace(mark, gate_until=until, gate_before=before, set_at=0.0 if held else mark.set_at)
+        return replace(mark, gate_until=until, gate_before=before, set_at=0.0)  # until it is seen to stand
 
     def _mark(self, action: Action, row: FreshRow) -> Mark:
         """The mark on the job as it stands, seen now."""

@@ -15,6 +15,7 @@ from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import (
     OPENING_SECONDS,
+    SLACK_SECONDS,
     Noted,
     WaitState,
     is_noted_gate,
@@ -22,9 +23,10 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_list,
     is_slurms_delay,
     may_carry_ours,
+    may_have_come_back,
 )
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Whose:
     delay: Bools  # its begin time is Slurm's own, after a requeue
     nodes: Bools
     opening: Bools  # a mark says that its gate is open
-    set_at: Floats
+    gate_set: Floats  # when we set the gate that should stand, or should have until it started; 0 = none
 
     def any(self) -> Bools:
         """Rows that carry anything of ours; Slurm's own delay ends by itself, and is nothing to undo."""
@@ -64,7 +66,7 @@ class Gates:
     held_by_us: Bools
     own_begin: Bools
     pinned: Bools
-    set_at: Floats
+    gate_set: Floats
 
 
 def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
@@ -75,7 +77,7 @@ def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
     ahead = later & (raw["eligible"] > seen.now + np.where(whose.opening, OPENING_SECONDS, 0.0))
     ours, held_by_us = ahead & (whose.begin | whose.delay), waiting & whose.hold
     until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
-    return Gates(ours | held_by_us, until, held_by_us, ahead & ~ours, whose.nodes, whose.set_at)
+    return Gates(ours | held_by_us, until, held_by_us, ahead & ~ours, whose.nodes, whose.gate_set)
 
 
 def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> Whose:
@@ -100,8 +102,23 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
         np.asarray(is_slurms_delay(shown, seen.requeue_delay)),
         _ours_listed(raw, key, mark, seen),
         mark["pinned"],
-        np.maximum(own["set_at"], array["set_at"]),
+        _gates_set(raw, mark, seen.now),
     )
+
+
+def any_came_back(rows: NDArray[np.void], queue: Queue, marks: Marks, booted_at: float) -> bool:
+    """True if a waiting job carries a list that is ours if slurmctld started later than is known."""
+    listed = (rows["state"] == JobState.WAITING) & (rows["req_nodes"] != queue.node_lists.known(""))
+    listed = rows[listed & (rows["task"] != UNSPLIT)]
+    if not len(listed):
+        return False
+    key = pack_keys(listed["base"], listed["task"])
+    noted, _ = _marks(listed, key, marks)
+    for row in np.flatnonzero(noted["has_pin"] & ~noted["pinned"]).tolist():
+        mark, text = marks.get(int(key[row]), False), queue.node_lists.texts[listed["req_nodes"][row]]
+        if mark is not None and may_have_come_back(mark, text, booted_at):
+            return True
+    return False
 
 
 def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:
@@ -109,6 +126,21 @@ def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.v
     arrays = pack_keys(raw["base"], np.full(len(raw), NO_TASK))
     own = marks.join(key, False, raw["submit"], raw["restarts"])
     return own, marks.join(arrays, True, raw["submit"], raw["restarts"])
+
+
+def _gates_set(raw: NDArray[np.void], mark: NDArray[np.void], now: float) -> Floats:
+    """Instants at which we set the gates that only somebody else can have moved; 0 where there is none.
+
+    A gate that we opened, that had its time, or that a requeue took away was moved by nobody. The mark of a
+    requeue is younger than the run that it ends.
+    """
+    waiting = raw["state"] == JobState.WAITING
+    until = np.where(waiting, now, raw["start"])
+    stands = (mark["gate_until"] > until + SLACK_SECONDS) & ~mark["pinned"]
+    stands &= mark["restarts"] == raw["restarts"]
+    stands &= waiting | (mark["set_at"] <= raw["start"] + OPENING_SECONDS)
+    gates: Floats = np.where(stands, mark["set_at"], 0.0)
+    return gates
 
 
 def _ours_listed(raw: NDArray[np.void], key: Ints, mark: NDArray[np.void], seen: Keepers) -> Bools:

@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints, find
-from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.marks import Marks, is_of
-from slurm_fair.slurm.ownership.ours import is_our_list, is_our_size
+from slurm_fair.slurm.ownership.ours import (
+    Noted,
+    WaitState,
+    is_noted_gate,
+    is_our_list,
+    is_our_size,
+)
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, by_key, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
@@ -100,6 +106,27 @@ def _less_what_is_gone(mark: Mark, row: np.void, queue: Queue, booted_at: float)
     return mark
 
 
+def with_gates_unset(marks: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+    """Marks of gates that went while nobody of ours looked and acted: from now on they count as not set.
+
+    Nobody knows whose hand it was: a dead-man or an admin may have freed the jobs.
+    """
+    if not any(mark.set_at and not mark.pinned and mark.gate_until for mark in marks.all()):
+        return []
+    listed, key = by_key(rows[rows["state"] < JobState.DONE], queue.task_lists)
+    run = listed["submit"], listed["restarts"]
+    arrays = pack_keys(key >> TASK_BITS, np.full(len(key), NO_TASK))
+    own, array = marks.join(key, False, *run), marks.join(arrays, True, *run)
+    gone = ~np.asarray(is_noted_gate(WaitState.of(listed, queue.reasons), Noted.of(own, array)))
+    mark = np.where(own["known"], own, array)
+    gone &= mark["known"] & (mark["set_at"] > 0) & (mark["gate_until"] > 0) & ~mark["pinned"]
+    alone = own["known"]
+    speaks = {(job, False) for job in key[gone & alone].tolist()}
+    speaks |= {(base, True) for base in arrays[gone & ~alone].tolist()}
+    found = [marks.get(*which) for which in sorted(speaks)]
+    return [replace(each, set_at=0.0) for each in found if each is not None]
+
+
 @dataclass(slots=True)
 class Absences:
     """Counts, for each mark, the valid looks in a row that did not show its job."""
@@ -109,20 +136,42 @@ class Absences:
     def spent(self, marks: Iterable[Mark], rows: NDArray[np.void], queue: Queue) -> list[Mark]:
         """Marks to be dropped: of finished jobs at once, of unseen ones after some looks.
 
-        `rows` is the whole queue: a job that left the managed scope still has our gate on it.
+        `rows` is the whole queue: a job that left the managed scope still has our gate on it. A job whose row
+        cannot be read is there.
         """
-        listed = _Listed.of(rows, queue)
+        listed, unread = _Listed.of(rows, queue), _Unread.of(queue)
         missing: dict[Which, int] = {}
         over = []
         for mark in marks:
             which = (mark.key, mark.whole_record)
             alive = listed.array_waits(mark) if mark.whole_record else listed.lives(mark)
-            if alive is None:
+            if alive is None and not unread.may_be_of(mark):
                 missing[which] = self._missing.get(which, 0) + 1
             if alive is False or missing.get(which, 0) >= _LOOKS:
                 over.append(mark)
         self._missing = missing
         return over
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """The jobs whose rows cannot be read and that are not known to be over."""
+
+    records: frozenset[int]
+    bases: frozenset[str]  # ids of jobs and arrays
+
+    @classmethod
+    def of(cls, queue: Queue) -> _Unread:
+        living = [bad for bad in queue.unreadable if not bad.over]
+        return cls(
+            frozenset(bad.record for bad in living),
+            frozenset(bad.label.partition("_")[0] for bad in living),
+        )
+
+    def may_be_of(self, mark: Mark) -> bool:
+        """True if one of them may be the marked job; a row without even an id may be anybody's."""
+        base = str(mark.key >> TASK_BITS)
+        return mark.record in self.records or base in self.bases or -1 in self.records
 
 
 @dataclass(frozen=True, slots=True)

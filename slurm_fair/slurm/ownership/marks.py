@@ -21,6 +21,7 @@ _ROW = np.dtype(
         ("known", "?"),
         ("submit", "f8"),
         ("has_pin", "?"),
+        ("restarts", "i8"),
     ]
 )
 _NONE = np.zeros(1, _ROW)
@@ -120,7 +121,16 @@ class Marks:
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
             rows = np.array(
                 [
-                    (m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit, bool(m.pin))
+                    (
+                        m.gate_until,
+                        m.gate_before,
+                        m.pinned,
+                        m.set_at,
+                        True,
+                        m.submit,
+                        bool(m.pin),
+                        m.restarts,
+                    )
                     for m in marks
                 ],
                 dtype=_ROW,

@@ -27,7 +27,7 @@ from slurm_fair.slurm_text import hostlist
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 OPENING_SECONDS = 2.0  # a gate that opens in the next second is open, not somebody's begin time
-DELAY_SLACK_SECONDS = 5.0
+DELAY_SLACK_SECONDS = 5.0  # seconds between the two instants that Slurm takes, and whole seconds
 BOOT_SLACK_SECONDS = 1.0  # slurmctld says whole seconds of its start
 
 _OR = ";"
@@ -108,9 +108,13 @@ def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
 
 
 def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
-    """True if a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
+    """True if a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay).
+
+    An earlier or later one is somebody's wish.
+    """
     delay = shown.eligible - shown.submit
-    return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
+    near: Flag = np.abs(delay - delay_seconds) <= DELAY_SLACK_SECONDS
+    return (shown.restarts > 0) & near
 
 
 def may_be_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
@@ -167,6 +171,16 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
         return here == frozenset(hostlist.expand(mark.pin)) != frozenset(hostlist.expand(mark.user_nodes))
     except SlurmTextError:
         return False
+
+
+def may_have_come_back(mark: Mark, node_text: str, booted_at: float) -> bool:
+    """True if a list is one that we took away, and ours if slurmctld started later than is known.
+
+    Before anybody believes that it is the user's own, slurmctld is asked anew when it started.
+    """
+    if may_carry_ours(mark.pinned, bool(mark.pin), mark.set_at, booted_at):
+        return False
+    return is_our_list(mark, node_text, math.inf)
 
 
 def is_our_size(mark: Mark, text: str) -> bool:

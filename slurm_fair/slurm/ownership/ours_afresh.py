@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,13 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_list,
     is_slurms_delay,
     may_be_as_submitted,
+    may_have_come_back,
     own_request,
 )
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import UNSPLIT
 from slurm_fair.slurm.reading.reread import FreshRow, Rows
+from slurm_fair.slurm.reading.slurmctld import configured, started_at
 from slurm_fair.slurm.reading.stamp import Stamp
 
 
@@ -36,14 +38,26 @@ class OursAfresh:
     requeue_delay: float
     booted_at: float = 0.0  # when slurmctld started, as far as is known
 
-    def learn(self, actions: Iterable[Action], rows: Rows) -> str:
+    def learn(self, actions: Collection[Action], rows: Rows) -> str:
         """Ask anew about holds that may be the submission's: since the look somebody may have taken them over.
 
-        A complaint when Slurm does not answer well.
+        Likewise when slurmctld started, where a job carries a list that we took away. A complaint when Slurm does
+        not answer well.
         """
+        if any(self._may_have_come_back(action, rows) for action in actions):
+            said = configured(self.details.commands)
+            if not said:
+                return "scontrol show config: no answer, so nobody knows when slurmctld started"
+            self.booted_at = started_at(said, self.booted_at)
         held = [action for action in actions if self._may_be_as_submitted(action, rows)]
         runs = [(action.record, action.restarts) for action in held]
         return self.details.scheduled.learn(runs) if runs else ""
+
+    def _may_have_come_back(self, action: Action, rows: Rows) -> bool:
+        row, mark = rows.get((action.key, action.whole_record)), self.mark_on(action)
+        if row is None or mark is None or not row.node_text:
+            return False
+        return may_have_come_back(mark, row.node_text, self.booted_at)
 
     def _may_be_as_submitted(self, action: Action, rows: Rows) -> bool:
         row = rows.get((action.key, action.whole_record))

@@ -80,6 +80,11 @@ class JobDetails:
         self._begins = begins
         return ""
 
+    def forget(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Ask anew for these when they are next wanted: their records bear other jobs."""
+        for who in runs:
+            self._known.pop(who, None)
+
     def of(self, record: int, restarts: int) -> Details:
         """The known details of a record."""
         return self._known.get((record, restarts), UNKNOWN)

@@ -41,6 +41,10 @@ class GpuLayouts:
                 if who[0] not in shown:
                     self._guessed.add(who)
 
+    def forget(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Ask anew for these: their records bear other jobs."""
+        self._guessed |= self._known.keys() & set(runs)
+
     def of(self, record: int, restarts: int) -> Layout | None:
         """The layout of an uneven run."""
         return self._known.get((record, restarts))

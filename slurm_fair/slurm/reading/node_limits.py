@@ -30,6 +30,11 @@ class NodeLimits:
         shown = show_jobs(self._commands, dict.fromkeys(record for record, _ in missing))
         self._known |= {who: most_nodes(shown[who[0]]) for who in missing if who[0] in shown}
 
+    def forget(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Ask anew for these: their records bear other jobs."""
+        for who in runs:
+            self._known.pop(who, None)
+
     def of(self, record: int, restarts: int) -> int:
         """The most nodes of a job, 0 = as many as it takes; one where that is not known."""
         return self._known.get((record, restarts), 1)

@@ -98,7 +98,7 @@ def test_a_half_life_that_seems_to_be_in_days_is_said(seconds: float, warned: bo
         (121, {}, OK),
         (121, {"AuthInfo": "socket=/run/munge,cred_expire=120"}, OK),
         (121, {"AuthInfo": "cred_expire=600"}, ERROR),
-        (121, {"AuthInfo": "cred_expire=60"}, WARNING),
+        (121, {"AuthInfo": "cred_expire=60"}, ERROR),
         (121, {"SchedulerParameters": "bf_continue,requeue_delay=300"}, ERROR),
         (301, {"SchedulerParameters": "requeue_delay=300"}, OK),
     ],

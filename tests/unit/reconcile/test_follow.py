@@ -337,3 +337,19 @@ def test_promises_of_gpus_on_other_nodes_stand() -> None:
     )
     after, _, _ = follow(held, seen(job(2, gpus=8), job(3, gpus=4), HOLDERS), TERMS)
     assert [key >> 23 for key in after.key.tolist()] == [2, 7]
+
+
+def test_a_job_that_was_submitted_after_the_start_of_a_leased_run_is_another_one_under_its_id() -> None:
+    for before in (running(), running(phase=REVOKING, asked=4900.0)):
+        after, events, _ = follow(leases(before), seen(run(submit=4501.0, start=4990.0)), TERMS)
+        assert [event.kind for event in events] == ["returned", "adopted"]
+        assert (after.start.tolist(), after.asked.tolist(), after.adopted.tolist()) == (
+            [4990.0],
+            [0.0],
+            [True],
+        )
+
+
+def test_a_job_that_starts_in_the_second_of_its_submission_keeps_its_lease() -> None:
+    after, events, _ = follow(leases(running()), seen(run(submit=4500.0)), TERMS)
+    assert (after.adopted.tolist(), events) == ([False], ())

@@ -164,6 +164,7 @@ def test_a_node_list_of_ours_that_came_back_with_slurms_last_state_is_taken_away
     stub: Stub, booted: float, lines: str
 ) -> None:
     stub.answers("squeue", PINNED, row(ReqNodes="" if lines else "n1", EligibleTime="1795009500"))
+    stub.answers("scontrol", *(() if lines else ("BOOT_TIME = 0\n",)), "")
     bench = Bench(stub, marks=(mark(pin="n1"),))
     bench.actuator.ours.booted_at = booted
     assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]

@@ -13,19 +13,19 @@ from slurm_fair import deadman
 from slurm_fair.config.tree import from_tree
 from slurm_fair.errors import StoreBusy
 from slurm_fair.host.state_folder import Places
-from slurm_fair.model import Action, Blocked, Result, Snapshot, Verb
+from slurm_fair.model import Action, Blind, Blocked, Result, Snapshot, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents, liberate
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.store import open_journal, open_reader
 from tests.support.builders import job, snapshot
-from tests.support.fake_commands import FakeCommands
+from tests.support.fake_commands import FakeCommands, Trouble
 from tests.support.fake_jobs import START, USER, Record
 from tests.support.fake_slurm import PushedClock, World
 
@@ -33,7 +33,9 @@ GATE, BOOT = START + 600, int(START + 100)
 
 
 class Booted(FakeCommands):
-    """A slurmctld that says when it started."""
+    """A slurmctld that says when it started, unless `boot` is 0."""
+
+    boot = BOOT
 
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
@@ -42,7 +44,9 @@ class Booted(FakeCommands):
         said = super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
         if argv != ("scontrol", "show", "config"):
             return said
-        return CommandResult(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
+        if not self.boot:
+            return CommandResult(argv, 1, "", "Unable to contact slurm controller", 0.01)
+        return CommandResult(argv, 0, f"BOOT_TIME = {self.boot}\n{said.out}", "", 0.01)
 
 
 class Asked(Booted):
@@ -109,6 +113,55 @@ def test_a_list_that_came_back_with_slurmctlds_last_state_is_taken_away() -> Non
     free = Action(Verb.FREE, pack(scene.job), scene.job, scene.record.submit, 0)
     assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.DONE]
     assert not scene.record.wanted
+
+
+def killed(seconds: float = 1.0) -> Scene:
+    """A slurmctld that was looked at a moment ago, was killed, and is back with a list that we had taken away."""
+    scene = Scene({"gate_until": GATE, "pin": "n1", "set_at": BOOT + 20.0})
+    scene.world.clock.sleep_until(BOOT + 30)
+    assert scene.look().jobs.pinned.tolist() == [False]
+    scene.world.clock.sleep_until(BOOT + 30 + seconds)
+    scene.commands.boot, scene.record.wanted = int(BOOT + 30), ("n1",)
+    return scene
+
+
+def test_a_list_that_came_back_a_moment_after_a_look_is_taken_away() -> None:
+    scene = killed()
+    assert scene.look().jobs.pinned.tolist() == [True]
+
+
+def test_an_act_asks_when_slurmctld_started_before_it_takes_a_list_for_the_users() -> None:
+    scene = killed()
+    free = Action(Verb.FREE, pack(scene.job), scene.job, scene.record.submit, 0)
+    assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.DONE]
+    assert not scene.record.wanted
+
+
+def test_nothing_is_believed_of_a_list_while_nobody_says_when_slurmctld_started() -> None:
+    scene = killed()
+    scene.commands.boot = 0
+    free = Action(Verb.FREE, pack(scene.job), scene.job, scene.record.submit, 0)
+    assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.REFUSED]
+    blind = scene.cluster.observe({})
+    assert isinstance(blind, Blind)
+    assert "a node list is in doubt" in blind.reason
+
+
+def test_fail_open_asks_when_slurmctld_started_too() -> None:
+    scene = killed()
+    assert liberate(scene.commands, scene.cluster.marks.all(), scene.world.clock.now).freed == 1
+    assert not scene.record.wanted
+
+
+def test_the_start_of_slurmctld_is_asked_anew_after_a_blind_look() -> None:
+    scene = Scene({"gate_until": GATE})
+    scene.commands = scene.cluster._commands = Asked(scene.world)
+    scene.look()
+    for down, asked in ((False, 0), (True, 0), (False, 1)):
+        scene.commands.asked = []
+        scene.commands.trouble = Trouble(dead=down)
+        scene.cluster.observe({})
+        assert sum("show config" in said for said in scene.commands.asked) == asked
 
 
 def test_a_look_says_what_is_to_be_freed() -> None:

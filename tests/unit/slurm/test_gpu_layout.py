@@ -152,3 +152,14 @@ def test_a_job_that_slurm_does_not_explain_is_spread_and_asked_again_without_an_
         book.learn(UNEVEN, ROOM)
         assert book.of(43, 0) == (("n2", 3), ("n3", 2))
     assert len(stub.ran("scontrol")) == asked
+
+
+def test_the_layout_of_a_run_whose_record_bears_another_job_is_asked_anew(stub: Stub) -> None:
+    line = "JobId=43 JobName=a Nodes=n2 CPU_IDs=0 Mem=1 GRES=gpu:4 Nodes=n3 CPU_IDs=0 Mem=1 GRES=gpu:1\n"
+    stub.answers("scontrol", shown(line))
+    layouts = GpuLayouts(stub.commands())
+    for forget in (False, False, True):
+        if forget:
+            layouts.forget([(43, 0), (44, 0)])
+        layouts.learn(UNEVEN, ROOM)
+    assert len(stub.ran("scontrol")) == 2

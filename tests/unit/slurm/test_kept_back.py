@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -143,3 +144,39 @@ def test_a_look_and_a_fresh_read_agree_on_who_keeps_a_job_back(drawn: list[Any])
             begin = ours.begin(act, row) or ours.delay(row)
             assert gates.ours[at] == (begin or ours.hold(act, row))
             assert gates.own_begin[at] == (not begin)
+
+
+@pytest.mark.parametrize(
+    ("columns", "mark", "counts"),
+    [
+        ({}, {}, True),
+        ({"state": "RUNNING", "start": START - 10}, {}, True),  # it started before its gate
+        ({}, {"gate_until": 0.0}, False),  # we opened it
+        ({}, {"gate_until": START - 5}, False),  # its gate has had its time
+        ({"state": "RUNNING", "start": START - 10}, {"gate_until": START - 10}, False),
+        ({}, {"pinned": True}, False),  # we were about to open it
+        ({"restarts": 1}, {}, False),  # it was requeued since
+        ({"restarts": 1}, {"restarts": 1}, True),
+        ({"state": "RUNNING", "start": START - 100}, {}, False),  # the mark of a requeue that came to nothing
+    ],
+)
+def test_a_gate_that_went_counts_as_set_only_if_nobody_but_a_stranger_can_have_moved_it(
+    columns: dict[str, Any], mark: dict[str, Any], counts: bool
+) -> None:
+    world = World(PushedClock(), {"n1": 4})
+    base = world.submit(1)
+    for name, value in columns.items():
+        setattr(world.records[base], name, value)
+    said: dict[str, Any] = {
+        "restarts": 0,
+        "gate_until": START + 600,
+        "pinned": False,
+        "set_at": START - 20,
+    } | mark
+    marks = Marks(MarksInHand([Mark(pack(base), base, False, submit=START, **said)]))
+    commands = FakeCommands(world)
+    keepers = Keepers(Queue(commands), JobDetails(commands), marks, START, REQUEUE_DELAY_SECONDS, BOOTED)
+    rows = keepers.queue.read()
+    assert not isinstance(rows, str), rows
+    (found,) = gates_of(rows, pack_keys(rows["base"], rows["task"]), keepers).gate_set
+    assert found == (START - 20 if counts else 0.0)

@@ -10,7 +10,12 @@ import pytest
 
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
+from slurm_fair.slurm.ownership.mark_expiry import (
+    Absences,
+    with_gates_unset,
+    without_lifted_holds,
+    without_taken_lists,
+)
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand, is_of
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.slurm_stub import QUIET, Stub, row
@@ -47,6 +52,10 @@ def over(tmp_path: Path, given: Mark, *looks: str) -> list[bool]:
         ([row(RestartCnt=1, SubmitTime="1795000100")], [False]),
         ([row(SubmitTime="1795000100")], [True]),  # another job under the id
         ([row(State="FAILED", JobID=6) + row()], [False]),
+        ([row(State="EXPEDITING")] * 4, [False] * 4),  # its row cannot be read
+        ([row(State="EXPEDITING", JobID=6)] * 3, [False, False, True]),
+        ([row(State="COMPLETED", TimeLimit="?")] * 3, [False, False, True]),
+        ([row(JobID="?", ArrayJobID="?")] * 4, [False] * 4),  # and may be anybody's
     ],
 )
 def test_a_job_is_gone_when_it_ended_or_was_missed_three_times(
@@ -82,6 +91,31 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
 
 
 @pytest.mark.parametrize(
+    ("shown", "ours", "unset"),
+    [
+        (row(EligibleTime="1795009000"), mark(), False),  # it stands
+        (row(EligibleTime="1795000100"), mark(), True),
+        (row(State="RUNNING", EligibleTime="1795000100"), mark(), True),
+        (row(State="COMPLETED", EligibleTime="1795000100"), mark(), False),
+        (row(EligibleTime="1795000100"), replace(mark(), gate_until=0.0), False),  # we opened it
+        (row(EligibleTime="1795000100"), replace(mark(), pinned=True), False),
+        (row(ArrayTaskID="1-3", EligibleTime="1795000100"), mark(whole=True), True),
+        (row(ArrayTaskID="1-3", EligibleTime="1795009000"), mark(whole=True), False),
+    ],
+)
+def test_a_gate_that_went_while_nobody_looked_counts_as_not_set(
+    tmp_path: Path, shown: str, ours: Mark, unset: bool
+) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("squeue", shown)
+    queue = Queue(stub.commands())
+    rows = queue.read()
+    assert not isinstance(rows, str)
+    found = with_gates_unset(Marks(MarksInHand([ours])), rows, queue)
+    assert found == ([replace(ours, set_at=0.0)] if unset else [])
+
+
+@pytest.mark.parametrize(
     ("looks", "dropped"),
     [
         ([row(ArrayTaskID="1-3")], [False]),
@@ -89,6 +123,7 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
         ([row(ArrayTaskID="2", State="RUNNING")] * 3, [False, False, True]),
         ([row(ArrayTaskID="1-3", SubmitTime="1795000100")] * 3, [False, False, True]),
         ([""] * 3, [False, False, True]),
+        ([row(JobID=9, ArrayJobID=7, ArrayTaskID="2", State="EXPEDITING")] * 4, [False] * 4),
     ],
 )
 def test_an_array_is_gone_when_no_task_of_it_was_seen_waiting_three_times(

@@ -18,6 +18,7 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents, liberate
 from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
+from slurm_fair.slurm.ownership.ours import WaitState, is_slurms_delay
 from slurm_fair.slurm.ownership.out_of_scope import strays
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
@@ -116,6 +117,25 @@ class Scene:
         """The facts that tell whose its gate is."""
         marks = Marks(MarksInHand(self.marks))
         return Keepers(queue, details, marks, self.world.clock.now(), 121.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "delay", "slurms"),
+    [
+        (1, 121, True),
+        (1, 119, True),
+        (1, 125, True),
+        (1, 60, False),
+        (1, 0, False),
+        (1, 200, False),
+        (0, 121, False),
+    ],
+)
+def test_a_begin_time_after_a_requeue_is_slurms_only_at_its_own_delay(
+    restarts: int, delay: float, slurms: bool
+) -> None:
+    shown = WaitState.of_one(1, "BeginTime", restarts, START, START + delay)
+    assert is_slurms_delay(shown, 121.0) == slurms
 
 
 @cases
