@@ -16,7 +16,7 @@ from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
 from slurm_fair.config.sections import Config
-from slurm_fair.daemon.accounting import with_charges_settled, with_gap_filled
+from slurm_fair.daemon.accounting import Accounting
 from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
@@ -44,7 +44,6 @@ from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _BLIND_SECONDS = 1.0  # from the end of a blind look to the next one, at least
-_SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 log = logging.getLogger("slurm_fair")
 
@@ -74,7 +73,6 @@ class Daemon:
     reloading: bool = False
     seen: float = 0.0  # the instant of the last good look; of our start before the first one
     blind: str = ""
-    settled_at: float = 0.0
     pruned_at: float = 0.0
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
     beaten_at: float = 0.0  # the last heartbeat
@@ -82,9 +80,10 @@ class Daemon:
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
     confirm_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     no_room: bool = False  # the last tick could not be written down
-    missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
+    missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting told it late
     rescued: Path | None = None  # the copy of a journal that was removed under us
     watch: Watch = field(init=False)
+    accounting: Accounting = field(init=False)
     tally: TallyKeeper = field(init=False)
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
@@ -93,6 +92,7 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.watch = Watch(self.clock, self.commands)
+        self.accounting = Accounting(self.history, self.clock, self.waits)
         self.tally = TallyKeeper(self.places.directory, self.clock.now())
         self.take_planner()
 
@@ -230,8 +230,11 @@ class Daemon:
         began = self.clock.now()
         self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
         stopwatch = Stopwatch(time.monotonic)
-        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed)
-        self.missed = () if done.record else self.missed
+        gap = self.accounting.gap(self.config.scope.partitions, self.rules.ledger)
+        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed, gap)
+        if done.record is not None:
+            self.missed = ()
+            self.accounting.looked(done.record.snapshot)
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)
         self.last_look_seconds = look_seconds(done.record, took) if done.record else took
@@ -283,9 +286,8 @@ class Daemon:
             if self.knowing is not None:
                 heard = partial(self.knowing.hear, record.events, done.standing, now)
                 self._safely("keeping what is known of speeds", heard)
-        if not 0 <= now - self.settled_at <= _SETTLE_SECONDS:
-            self.settled_at = now
-            self._safely("settling with accounting", lambda: self.settle_accounts(now))
+        if self.accounting.is_due():
+            self._safely("settling with accounting", self.settle_accounts)
         self._safely("forgetting old ticks", lambda: self._prune(now))
 
     def remember(self) -> None:
@@ -382,16 +384,14 @@ class Daemon:
         files.beat(self.places, beat)
 
     def catch_up(self) -> None:
-        """Fill the time without us from accounting."""
-        self.standing, self.missed = with_gap_filled(
-            self.standing, self.history, self.config.scope.partitions, self.rules, self.clock.now()
-        )
+        """Ask accounting for the time without us."""
+        self.accounting.begin(self.standing, self.config.scope.partitions, self.rules)
 
-    def settle_accounts(self, now: float) -> None:
+    def settle_accounts(self) -> None:
         """Charge what accounting says, where it differs from what we saw."""
-        self.standing = with_charges_settled(
-            self.standing, self.history, self.config.scope.partitions, self.rules.ledger, now
-        )
+        scope, rules = self.config.scope, self.rules
+        self.standing, happened = self.accounting.settle(self.standing, scope.partitions, rules.ledger)
+        self.missed += happened
 
     def reload_config(self) -> None:
         """Take a new configuration, or keep the old one and say why."""
