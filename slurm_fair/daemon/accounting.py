@@ -22,7 +22,7 @@ from slurm_fair.tick import Rules
 _LATE_SECONDS = 2.0  # what happened in the last seconds may not have reached accounting yet
 _WORTH_A_LINE = 0.5  # GPU-seconds
 _PATIENCE_SECONDS = 2.0
-_PATIENCE_AT_START = 5.0  # nothing is under way yet, and the first plan is better with the gap filled
+PATIENCE_AT_START = 5.0  # nothing is under way yet, and the first plan is better with the gap filled
 _BEAT_SECONDS = 0.25
 _PAUSE_SECONDS, _LONGEST_PAUSE = 60.0, 960.0
 log = logging.getLogger("slurm_fair")
@@ -73,13 +73,13 @@ class Accounting:
     _pause: float = _PAUSE_SECONDS
     _slow: bool = False  # the last answer was not there when it was wanted
 
-    def begin(self, standing: Standing, partitions: Sequence[str], rules: Rules) -> None:
+    def begin(self, standing: Standing, partitions: Sequence[str], rules: Rules, patience: float) -> None:
         """Ask for the time without us, which the first look ends."""
         ledger = standing.ledger
         if standing.tick == 0 or self.clock.now() - ledger.time < 2 * rules.terms.interval:
             return
         self._before = ledger
-        self._ask_for_gap(partitions, rules.ledger, _PATIENCE_AT_START)
+        self._ask_for_gap(partitions, rules.ledger, patience)
 
     def gap(self, partitions: Sequence[str], settings: LedgerSettings) -> Gap | None:
         """The gap that the look which comes now is the first to follow, where accounting has told of it."""

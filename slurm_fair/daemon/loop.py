@@ -16,10 +16,18 @@ from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
 from slurm_fair.config.sections import Config
-from slurm_fair.daemon.accounting import Accounting
+from slurm_fair.daemon.accounting import PATIENCE_AT_START, Accounting
 from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
-from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
+from slurm_fair.daemon.parts import (
+    commands_of,
+    heartbeat_limit,
+    knowing_rules_of,
+    planner_of,
+    redirect_commands,
+    rules_of,
+    waiting_for_start,
+)
 from slurm_fair.daemon.plan_tally import TallyKeeper
 from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
@@ -383,9 +391,9 @@ class Daemon:
         beat = Heartbeat(os.getpid(), self.beaten_at, limit, gate, self.seen, self.blind, epoch)
         files.beat(self.places, beat)
 
-    def catch_up(self) -> None:
-        """Ask accounting for the time without us."""
-        self.accounting.begin(self.standing, self.config.scope.partitions, self.rules)
+    def catch_up(self, patience: float = PATIENCE_AT_START) -> None:
+        """Ask accounting for the time without us, and wait for it for so long."""
+        self.accounting.begin(self.standing, self.config.scope.partitions, self.rules, patience)
 
     def settle_accounts(self) -> None:
         """Charge what accounting says, where it differs from what we saw."""
@@ -404,17 +412,20 @@ class Daemon:
         except SlurmFairError as problem:
             log.error("the old configuration stays: %s", problem)
             return
-        if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
-            log.warning("[storage] and slurm.conf take effect at the next start")
+        left = waiting_for_start(self.config, config)
+        if left:
+            log.warning("%s: a change takes effect at the next start", ", ".join(left))
         self.config, self.rules = config, rules
         self.standing = self.standing._replace(left_over=0)  # other rules plan anew
         self.take_planner()
-        self.commands.timeout_seconds = config.slurm.timeout
+        redirect_commands(self.commands, config)
         self.publisher.direct(config.lease.publish_dir)
         if self.knowing is not None:
             self.knowing.reconfigure(knowing_rules_of(config))
         if self.adapter is not None:
             self.adapter.reconfigure(config.cluster)
+        if self.notice is not None and self.notice.lease_seconds != config.lease.term:  # written anew at once
+            self.notice = replace(self.notice, lease_seconds=config.lease.term, _asked=-math.inf)
         self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 

@@ -101,6 +101,12 @@ class Commands:
             self._paths[program] = found
         return self._paths[program]
 
+    def look_in(self, bin_dir: Path | None) -> None:
+        """Take programs from this folder from now on; none = from the search path."""
+        if bin_dir != self.bin_dir:
+            self.bin_dir = bin_dir
+            self._paths.clear()
+
     def run(
         self,
         *argv: str,

@@ -17,6 +17,8 @@ from slurm_fair.ledger import settle
 from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import Blind
 from slurm_fair.model.ids import pack
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.notice import OurNotice
 from tests.support.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 
@@ -238,6 +240,32 @@ def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     assert bench.daemon.adapter._actuator.ours.requeue_delay == 7.0  # type: ignore[union-attr]
     assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
+
+
+def test_a_new_lease_and_a_new_folder_reach_the_notice_and_the_commands(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        program = tmp_path / folder / "squeue"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    daemon, commands = bench.daemon, Commands(bin_dir=tmp_path / "old")
+    daemon.notice = OurNotice(bench.commands, bench.places.directory, 60.0, {7})
+    daemon.notice._asked = bench.now
+    daemon.commands = commands
+    assert commands.path("squeue") == str(tmp_path / "old" / "squeue")
+    slurm = {"bin_dir": str(tmp_path / "new"), "notice": True, "client_timeout": 4}
+    new = changed(bench.config, lease={"term": 30.0}, slurm=slurm, storage={"max_mb": 9.0})
+    daemon.reload = lambda: new
+    for _ in range(2):
+        daemon.reload_config()
+    assert (daemon.notice.lease_seconds, daemon.notice.jobs) == (30.0, {7})
+    assert daemon.notice._asked < bench.now - 3600, "it is written anew at the next look"
+    assert commands.path("squeue") == str(tmp_path / "new" / "squeue")
+    assert lines(caplog, "at the next start") == [
+        "[slurm] client_timeout, [slurm] notice: a change takes effect at the next start"
+    ]
 
 
 def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
