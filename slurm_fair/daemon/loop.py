@@ -297,6 +297,7 @@ class Daemon:
         if self.accounting.is_due():
             self._safely("settling with accounting", self.settle_accounts)
         self._safely("forgetting old ticks", lambda: self._prune(now))
+        self._safely("emptying the journal's -wal", self.journal.check_wal)
 
     def remember(self) -> None:
         """Write down what is known of speeds, before we end."""
