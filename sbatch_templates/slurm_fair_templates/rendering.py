@@ -13,8 +13,9 @@ from slurm_fair.errors import TemplateError
 from slurm_fair_templates.deadline import gate_seconds
 from slurm_fair_templates.options import Options
 from slurm_fair_templates.quoting import Ready, directive, shell, shell_lines, shell_words
-from slurm_fair_templates.sbatch_options import directive_lines, directives
+from slurm_fair_templates.sbatch_options import Given, directive_lines, directives
 from slurm_fair_templates.stamp import stamped
+from slurm_fair_templates.submission import gpus_asked
 
 PACKAGE = Path(__file__).parent
 SITE = Path("/etc/slurm/slurm-fair/templates")
@@ -43,13 +44,18 @@ def render(
     sbatch: Mapping[str, str] | None = None,
     search: tuple[Path, Path] | None = None,
 ) -> str:
-    """A batch script to keep and to submit with plain sbatch; `sbatch` are the options for its #SBATCH lines."""
+    """A batch script to keep and to submit with plain sbatch; `sbatch` are the options for its #SBATCH lines.
+
+    One that asks for no GPUs has no gate: nobody would open it.
+    """
     lines = directive_lines(script)
-    given = {option.name: option.value or "" for option in directives(script)} | dict(sbatch or {})
+    options_given = [*directives(script), *(Given((), key, value) for key, value in (sbatch or {}).items())]
+    given = {option.name: option.value or "" for option in options_given}
     lines += [
         f"#SBATCH --{key}={directive(value)}" for key, value in (sbatch or {}).items() if key != "comment"
     ]
     gated = options.gate != "none" and not {"begin", "hold"} & given.keys()
+    gated = gated and gpus_asked(options_given, {}) > 0
     limit = given.get("time-min") or given.get("time", "")
     seconds = gate_seconds(options.gate_seconds, given.get("deadline"), limit, now=None)
     gate = ("hold" if options.gate == "hold" else f"+{seconds}") if gated else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import subprocess
 import time
@@ -102,6 +103,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
         _warn_of_names(site, daemon.commands)
         log.info("watching %s as %s", site.config.source, "a shadow" if dry_run else "the controller")
         daemon.run()
+        daemon.commands.give_up()  # a question to accounting may be under way
         log.info("stopped")
     finally:
         journal.close()
@@ -114,7 +116,7 @@ def _warn_of_names(site: Site, commands: Commands) -> None:
 
 
 def _once(daemon: Daemon) -> None:
-    daemon.catch_up()
+    daemon.catch_up(math.inf)  # no later look fills the gap
     try:
         done = daemon.once()
         daemon.remember()

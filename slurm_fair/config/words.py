@@ -98,7 +98,7 @@ KEYS = {
     "storage is refused",
     "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
     "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
-    "storage.max_mb": "size above which old ticks go earlier",
+    "storage.max_mb": "size above which ticks go earlier, then the events and accounts of tenants of long ago",
     "throughput.learn": "learn how fast jobs of a class are and how long they run, and tell policies so of the "
     "next ones; false: of each job only what it reports itself",
     "throughput.alike": "what makes two jobs of one tenant a class. name: the job name without its numbers; "

@@ -16,10 +16,18 @@ from slurm_fair.board.health import DaemonState, Health
 from slurm_fair.board.outlook import Outlook
 from slurm_fair.board.publish import Publisher
 from slurm_fair.config.sections import Config
-from slurm_fair.daemon.accounting import with_charges_settled, with_gap_filled
+from slurm_fair.daemon.accounting import PATIENCE_AT_START, Accounting
 from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.daemon.log import Pauses, TickLog, Trouble
-from slurm_fair.daemon.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
+from slurm_fair.daemon.parts import (
+    commands_of,
+    heartbeat_limit,
+    knowing_rules_of,
+    planner_of,
+    redirect_commands,
+    rules_of,
+    waiting_for_start,
+)
 from slurm_fair.daemon.plan_tally import TallyKeeper
 from slurm_fair.dry_run import DryRun
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreError
@@ -44,7 +52,6 @@ from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _BLIND_SECONDS = 1.0  # from the end of a blind look to the next one, at least
-_SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 log = logging.getLogger("slurm_fair")
 
@@ -74,7 +81,6 @@ class Daemon:
     reloading: bool = False
     seen: float = 0.0  # the instant of the last good look; of our start before the first one
     blind: str = ""
-    settled_at: float = 0.0
     pruned_at: float = 0.0
     aged_at: float = 0.0  # ticks and events are as old as they were then
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
@@ -83,9 +89,10 @@ class Daemon:
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
     confirm_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     no_room: bool = False  # the last tick could not be written down
-    missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
+    missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting told it late
     rescued: Path | None = None  # the copy of a journal that was removed under us
     watch: Watch = field(init=False)
+    accounting: Accounting = field(init=False)
     tally: TallyKeeper = field(init=False)
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
@@ -94,6 +101,7 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.watch = Watch(self.clock, self.commands)
+        self.accounting = Accounting(self.history, self.clock, self.waits)
         self.tally = TallyKeeper(self.places.directory, self.clock.now())
         self.take_planner()
 
@@ -233,10 +241,13 @@ class Daemon:
         began = self.clock.now()
         self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
         stopwatch = Stopwatch(time.monotonic)
-        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed)
+        gap = self.accounting.gap(self.config.scope.partitions, self.rules.ledger)
+        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed, gap)
         if paused and self.adapter is not None:
             self.adapter.unwatched = True
-        self.missed = () if done.record else self.missed
+        if done.record is not None:
+            self.missed = ()
+            self.accounting.looked(done.record.snapshot)
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)
         self.last_look_seconds = look_seconds(done.record, took) if done.record else took
@@ -294,10 +305,10 @@ class Daemon:
             if self.knowing is not None:
                 heard = partial(self.knowing.hear, record.events, done.standing, now)
                 self._safely("keeping what is known of speeds", heard)
-        if not 0 <= now - self.settled_at <= _SETTLE_SECONDS:
-            self.settled_at = now
-            self._safely("settling with accounting", lambda: self.settle_accounts(now))
+        if self.accounting.is_due():
+            self._safely("settling with accounting", self.settle_accounts)
         self._safely("forgetting old ticks", lambda: self._prune(now))
+        self._safely("emptying the journal's -wal", self.journal.check_wal)
 
     def remember(self) -> None:
         """Write down what is known of speeds, before we end."""
@@ -395,17 +406,15 @@ class Daemon:
         beat = Heartbeat(os.getpid(), self.beaten_at, limit, gate, self.seen, self.blind, epoch)
         files.beat(self.places, beat)
 
-    def catch_up(self) -> None:
-        """Fill the time without us from accounting."""
-        self.standing, self.missed = with_gap_filled(
-            self.standing, self.history, self.config.scope.partitions, self.rules, self.clock.now()
-        )
+    def catch_up(self, patience: float = PATIENCE_AT_START) -> None:
+        """Ask accounting for the time without us, and wait for it for so long."""
+        self.accounting.begin(self.standing, self.config.scope.partitions, self.rules, patience)
 
-    def settle_accounts(self, now: float) -> None:
+    def settle_accounts(self) -> None:
         """Charge what accounting says, where it differs from what we saw."""
-        self.standing = with_charges_settled(
-            self.standing, self.history, self.config.scope.partitions, self.rules.ledger, now
-        )
+        scope, rules = self.config.scope, self.rules
+        self.standing, happened = self.accounting.settle(self.standing, scope.partitions, rules.ledger)
+        self.missed += happened
 
     def reload_config(self) -> None:
         """Take a new configuration, or keep the old one and say why."""
@@ -418,17 +427,20 @@ class Daemon:
         except SlurmFairError as problem:
             log.error("the old configuration stays: %s", problem)
             return
-        if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
-            log.warning("[storage] and slurm.conf take effect at the next start")
+        left = waiting_for_start(self.config, config)
+        if left:
+            log.warning("%s: a change takes effect at the next start", ", ".join(left))
         self.config, self.rules = config, rules
         self.standing = self.standing._replace(left_over=0)  # other rules plan anew
         self.take_planner()
-        self.commands.timeout_seconds = config.slurm.timeout
+        redirect_commands(self.commands, config)
         self.publisher.direct(config.lease.publish_dir)
         if self.knowing is not None:
             self.knowing.reconfigure(knowing_rules_of(config))
         if self.adapter is not None:
             self.adapter.reconfigure(config.cluster)
+        if self.notice is not None and self.notice.lease_seconds != config.lease.term:  # written anew at once
+            self.notice = replace(self.notice, lease_seconds=config.lease.term, _asked=-math.inf)
         self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 

@@ -71,8 +71,28 @@ def commands_of(config: Config, places: Places) -> Commands:
     conf = conf_of(config)
     if conf is not None and _is_ours(places.directory):
         conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
-    bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
-    return Commands(conf, config.slurm.timeout, bin_dir)
+    return Commands(conf, config.slurm.timeout, _bin_dir(config))
+
+
+def redirect_commands(commands: Commands, config: Config) -> None:
+    """Slurm's commands as a new configuration wants them; their slurm.conf stays the one of the start."""
+    commands.timeout_seconds = config.slurm.timeout
+    commands.look_in(_bin_dir(config))
+
+
+def _bin_dir(config: Config) -> Path | None:
+    return Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
+
+
+def waiting_for_start(old: Config, new: Config) -> tuple[str, ...]:
+    """The settings that differ and that a running daemon cannot take over."""
+    kept = {
+        "[storage] dir": (old.storage.dir, new.storage.dir),
+        "[slurm] conf": (old.slurm.conf, new.slurm.conf),
+        "[slurm] client_timeout": (old.slurm.client_timeout, new.slurm.client_timeout),
+        "[slurm] notice": (old.slurm.notice, new.slurm.notice),
+    }
+    return tuple(name for name, (before, after) in kept.items() if before != after)
 
 
 def conf_of(config: Config) -> Path | None:

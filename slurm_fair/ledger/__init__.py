@@ -1,7 +1,8 @@
 """The ledger of what everybody had and was owed: a pure fold, and every fairness metric in one place."""
 
 from slurm_fair.ledger.charging.advance import advance
-from slurm_fair.ledger.charging.downtime import fill_gap
+from slurm_fair.ledger.charging.downtime import Gap, fill_gap
+from slurm_fair.ledger.charging.late_gap import Unfilled, fill_late
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.quotas import quotas_now
 from slurm_fair.ledger.charging.set_back import seconds_set_back
@@ -38,6 +39,7 @@ __all__ = [
     "ActiveSpans",
     "ClusterInWindow",
     "Distribution",
+    "Gap",
     "JobLives",
     "JobRuns",
     "LedgerSettings",
@@ -48,12 +50,14 @@ __all__ = [
     "Steps",
     "Summary",
     "TenantWindows",
+    "Unfilled",
     "advance",
     "could_be_added",
     "edges_of",
     "exact_windows",
     "expected_seconds",
     "fill_gap",
+    "fill_late",
     "integrate",
     "jain",
     "largest_envy",

@@ -83,7 +83,7 @@ class Commands:
     draw: Callable[[], str] = draw_row_end  # for each listing
     before: Callable[[], None] = lambda: None  # called before each command
     _paths: dict[str, str] = field(default_factory=dict)
-    _running: subprocess.Popen[Any] | None = field(default=None, repr=False)
+    _running: set[subprocess.Popen[Any]] = field(default_factory=set, repr=False)  # acts run side by side
     _given_up: bool = False
 
     def environment(self) -> dict[str, str]:
@@ -100,6 +100,12 @@ class Commands:
                 )
             self._paths[program] = found
         return self._paths[program]
+
+    def look_in(self, bin_dir: Path | None) -> None:
+        """Take programs from this folder from now on; none = from the search path."""
+        if bin_dir != self.bin_dir:
+            self.bin_dir = bin_dir
+            self._paths.clear()
 
     def run(
         self,
@@ -145,7 +151,7 @@ class Commands:
             cwd="/",
             process_group=0,
         ) as process:
-            self._running = process
+            self._running.add(process)
             try:
                 if self._given_up:
                     _kill(process)
@@ -154,13 +160,12 @@ class Commands:
                 _kill(process)
                 raise
             finally:
-                self._running = None
+                self._running.discard(process)
 
     def give_up(self) -> None:
-        """End the command that is under way and each later one at once: we must end, and it may hang."""
+        """End the commands that are under way and each later one at once: we must end, and they may hang."""
         self._given_up = True
-        process = self._running
-        if process is not None:
+        for process in tuple(self._running):
             _kill(process)
 
     def squeue(self, *argv: str) -> CommandResult:

@@ -21,6 +21,7 @@ BUSY_SECONDS = 5.0
 WHOLE_CHECK_BYTES = 64 << 20
 _MAY_NOT_MAKE_FILES = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _CACHE_KIB = 16 * 1024
+_WAL_BYTES = 4 << 20  # SQLite begins it anew at about this length
 
 
 def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
@@ -98,6 +99,7 @@ def _prepare(db: Database, path: Path) -> None:
         )
     db.execute("PRAGMA synchronous = FULL")  # an acknowledged act survives a power cut
     db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")  # else -wal stays as long as it once was
     bring_up_to_date(db, path)
 
 

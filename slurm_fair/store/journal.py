@@ -48,6 +48,7 @@ KEPT_EVERY = 50  # ticks between two standings that stay, for replay
 MOMENT_SECONDS = 60.0
 _HOUR = 3600.0
 _ROOM_BYTES = 1 << 20
+_LONG_WAL_BYTES = 64 << 20  # many times as long as it is at rest
 
 
 class SqliteJournal(Reader):
@@ -83,6 +84,17 @@ class SqliteJournal(Reader):
         for place, known in self._files.items():
             if _identity(place) != known:
                 raise JournalGone(f"{place}: was removed or replaced while the daemon runs")
+
+    def check_wal(self) -> None:
+        """StoreError while somebody's open transaction lets -wal grow, which `bytes_used` does not count."""
+        wal = beside(self.path, "-wal")
+        with as_store_errors(wal):
+            size = wal.stat().st_size
+        if size > _LONG_WAL_BYTES:
+            raise StoreError(
+                f"{wal}: {size / 1024**2:.0f} MB, and it grows until the transaction ends that somebody holds "
+                "open on the journal (an sqlite3 shell after BEGIN?): end that program"
+            )
 
     def need_room(self) -> None:
         """StoreBusy while the disk has no room for a whole tick: an act alone might still fit."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlite_utils import Database
 
 _THIN_AFTER_SECONDS = 7 * 86400.0  # older accounts of tenants stay once an hour
+_RECENT_SECONDS = 86400.0  # ticks of this time stay for as long as there is older history to give
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,55 @@ class Pruned:
 def prune(db: Database, ticks_before: float, now: float, max_bytes: int, most_rows: int) -> Pruned:
     """Within a transaction of the caller; the newest tick and the newest standing always stay.
 
-    Of a journal that is too big the oldest go: acts from before the oldest tick, then ticks, then events.
+    Of a journal that is too big the oldest go: acts from before the oldest tick, ticks of more than a day ago,
+    events and accounts of tenants of more than a week ago, then the ticks of the last day, at last what is left.
     """
     ticks = _ticks(db, ticks_before, most_rows)
     intents = _intents(db, ticks_before, most_rows * 10)
     full = bytes_used(db) > max_bytes
+    gone = _Gone()
     if full and not ticks:
         intents += _intents(db, _oldest_time(db), most_rows * 10)
-        ticks = 0 if intents else _ticks(db, now + 1.0, max(most_rows // 10, 1))
+        few = max(most_rows // 10, 1)
+        ticks = 0 if intents else _ticks(db, now - _RECENT_SECONDS, few)
+        if not (ticks or intents):
+            gone = _oldest_history(db, now - _THIN_AFTER_SECONDS, most_rows * 10)
+        if not (ticks or intents or any(gone)):
+            ticks = _ticks(db, now + 1.0, few)
     oldest = db.execute("SELECT min(number) FROM ticks").fetchone()[0]
-    columns = standings = events = 0
+    columns = standings = 0
     if oldest is not None:
         columns = _delete(db, "blobs", "id", "last_used < ?", oldest, most_rows * 10)
         base = (
             "(SELECT coalesce(max(tick), 0) FROM standings WHERE tick < ?)"  # what replay of the oldest needs
         )
         standings = _delete(db, "standings", "tick", f"tick < {base}", oldest, most_rows)
-    if full and not (ticks or intents):  # no tick is left to give: the oldest events go
-        events = _oldest_events(db, most_rows * 10)
+    if full and not (ticks or intents or any(gone)):  # no tick is left to give
+        gone = _oldest_history(db, now + 1.0, most_rows * 10)
     thin_before = now - _THIN_AFTER_SECONDS
-    moments = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most_rows * 10)
-    return Pruned(ticks, columns, standings, events, intents, moments)
+    thinned = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most_rows * 10)
+    return Pruned(ticks, columns, standings, gone.events, intents, gone.moments + thinned)
+
+
+class _Gone(NamedTuple):
+    """Counts of the rows of history that a full journal gave up."""
+
+    events: int = 0
+    moments: int = 0
+
+
+def _oldest_history(db: Database, before: float, most: int) -> _Gone:
+    """Delete events or accounts of tenants from before an instant, whichever go back further."""
+    event = db.execute("SELECT time FROM events ORDER BY id LIMIT 1").fetchone()
+    moment = db.execute("SELECT min(time) FROM tenants_time").fetchone()
+    of_event = event[0] if event else math.inf
+    of_moment = math.inf if moment[0] is None else moment[0]
+    if of_moment <= of_event:
+        until = min(before, max(of_event, of_moment + 1.0))
+        return _Gone(moments=_delete(db, "tenants_time", "id", "time < ?", until, most, "time"))
+    oldest = f"(SELECT id, time FROM events ORDER BY id LIMIT {most})"
+    chosen = f"SELECT id FROM {oldest} WHERE time < ?"
+    return _Gone(events=db.execute(f"DELETE FROM events WHERE id IN ({chosen})", (before,)).rowcount)
 
 
 def _oldest_time(db: Database) -> float:
@@ -75,12 +106,6 @@ def _ticks(db: Database, before: float, most: int) -> int:
     return _delete(
         db, "ticks", "number", "time < ? AND number < (SELECT max(number) FROM ticks)", before, most, "number"
     )
-
-
-def _oldest_events(db: Database, most: int) -> int:
-    return db.execute(
-        "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?)", (most,)
-    ).rowcount
 
 
 def _delete(db: Database, table: str, key: str, where: str, value: float, most: int, order: str = "") -> int:

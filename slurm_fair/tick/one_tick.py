@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.dry_run import without_effect
+from slurm_fair.ledger import Gap
 from slurm_fair.model import (
     Action,
     Blind,
@@ -45,7 +46,7 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 from slurm_fair.tick.decision import decide
-from slurm_fair.tick.prepared import Prepared, open_requests, prepare
+from slurm_fair.tick.prepared import Prepared, open_requests, prepare, with_gap_filled
 from slurm_fair.tick.rules import Rules
 
 _EVENT_OF = {Verb.OPEN: EventKind.OPENED, Verb.ASK: EventKind.ASKED, Verb.REQUEUE: EventKind.REQUEUED}
@@ -86,8 +87,9 @@ def tick(
     standing: Standing,
     stopwatch: Stopwatch,
     missed: tuple[Event, ...] = (),
+    gap: Gap | None = None,
 ) -> TickDone:
-    """One tick of the controller; `missed` happened since the last one, and no look has shown it."""
+    """One tick of the controller; no look has shown what is `missed`, nor the `gap` since the last one."""
     stopwatch.start()
     snapshot = cluster.observe(open_requests(standing))
     stopwatch.lap("observe")
@@ -97,6 +99,9 @@ def tick(
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
         return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
+    if gap is not None:
+        standing, happened = with_gap_filled(standing, snapshot, rules, gap)
+        missed += happened
     wants = journal.wants
     ready = prepare(standing, snapshot, rules, wants)
     ready = _with_missed(ready, missed) if missed else ready

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
+from slurm_fair.ledger import Gap, fill_gap, with_those_left_alone
 from slurm_fair.model import (
     Event,
     EventKind,
@@ -60,6 +61,16 @@ def open_requests(standing: Standing) -> dict[int, float]:
         return {}
     asked = asked[leases.asked[asked] > 0]
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
+
+
+def with_gap_filled(
+    standing: Standing, snapshot: Snapshot, rules: Rules, gap: Gap
+) -> tuple[Standing, tuple[Event, ...]]:
+    """The standing with the time without us, before a look that shows who lives, and the events of that time."""
+    shown = with_those_left_alone(snapshot).jobs
+    until = min(max(gap.until, standing.ledger.time), snapshot.time)
+    filled, happened = fill_gap(standing.ledger, gap.runs, until, rules.ledger, shown)
+    return standing._replace(ledger=filled, amended=True), tuple(happened)
 
 
 def prepare(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import LedgerSettings, advance, fill_gap, settle
+from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, advance, fill_gap, fill_late, settle
 from slurm_fair.model import Event, JobState, Ledger, RunTable, Snapshot, label
 from tests.support.builders import JobSpec, RunSpec, job, run, runs, snapshot
 
@@ -303,3 +303,38 @@ def test_a_gap_filled_from_accounting_is_as_good_as_polls(world: World, seen_pol
     after, told = advance(filled, world.look(FINISH, 7), world.settings)
     assert of_tenants(after, "had") == of_tenants(filled, "had")
     assert [event.kind for event in told if event.kind != "finished"] == []
+
+
+OF_JOBS = ("submit", "owed", "had", "ran", "waited", "run_had")
+
+
+def watched(ledger: Ledger, world: World, polls: tuple[float, ...]) -> Ledger:
+    for time in polls:
+        ledger, _ = advance(ledger, world.look(time, 7), world.settings)
+    return ledger
+
+
+def of_jobs(ledger: Ledger, column: str) -> dict[int, float]:
+    return dict(zip(ledger.jobs.key.tolist(), getattr(ledger.jobs, column).tolist(), strict=True))
+
+
+@given(worlds(), st.data())
+def test_a_gap_filled_late_is_as_good_as_one_filled_in_time(world: World, data: st.DataObject) -> None:
+    """Tenants count as long as they have jobs: one that looks do not show is not known until it is told."""
+    settings = replace(world.settings, tenant_memory_seconds=0.0)
+    world = replace(world, nodes=(7,) * len(world.polls), settings=settings)
+    seen = data.draw(st.integers(1, len(world.polls) - 1))
+    first = data.draw(st.integers(seen, len(world.polls) - 1))
+    before, _ = watch(world, world.polls[:seen])
+    look, said = world.look(world.polls[first], 7), world.accounting()
+    in_time = fill_gap(before, said, look.time, settings, look.jobs).ledger
+    in_time = watched(in_time, world, world.polls[first:])
+    looked = watched(before, world, world.polls[first:])
+    late = fill_late(looked, Unfilled(before, look), Gap(said, look.time), settings).ledger
+    in_time, _ = settle(in_time, said, FINISH)
+    late, moved = settle(late, said, FINISH)
+    assert moved < 1e-6
+    for column in ("had", "owed_quota", "owed_demand"):
+        assert same(of_tenants(late, column), of_tenants(in_time, column)), column
+    for column in OF_JOBS:
+        assert same(of_jobs(late, column), of_jobs(in_time, column)), column

@@ -244,7 +244,18 @@ def _closed_after(
     since = _remembered_since(closed.since, looked, memory_seconds)
     if since == closed.since:
         return closed
+    return remembered(closed, since)
+
+
+def remembered(closed: ClosedRuns, since: float) -> ClosedRuns:
+    """The closed runs that are kept when those from before an instant are forgotten."""
     return closed.take((closed.end >= since - _EDGE_SECONDS).nonzero()[0]).with_columns(since=since)
+
+
+def forgotten(closed: ClosedRuns, since: float) -> ClosedRuns:
+    """The closed runs that are not kept then; none where that instant has not moved."""
+    gone = (closed.end < since - _EDGE_SECONDS) & (closed.since != since)
+    return closed.take(gone.nonzero()[0])
 
 
 def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:

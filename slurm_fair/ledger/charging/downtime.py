@@ -21,7 +21,7 @@ from slurm_fair.ledger.charging.window import (
 )
 from slurm_fair.ledger.charging.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import Event, EventKind, Ledger, RunTable
+from slurm_fair.model import Event, EventKind, JobTable, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, find, take_or
 
 
@@ -36,6 +36,13 @@ class _Chains:
     account: Ints  # row of the ledger's jobs per life, -1 = unknown to it
 
 
+class Gap(NamedTuple):
+    """The time without us, up to an instant, and the runs of it as accounting told them."""
+
+    runs: RunTable
+    until: float
+
+
 class Filled(NamedTuple):
     """The ledger after the gap, and what happened to jobs in it."""
 
@@ -43,14 +50,23 @@ class Filled(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
-def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSettings = DEFAULTS) -> Filled:
+def fill_gap(
+    ledger: Ledger,
+    runs: RunTable,
+    until: float,
+    settings: LedgerSettings = DEFAULTS,
+    shown: JobTable | None = None,
+) -> Filled:
     """The ledger at `until`, from the runs and waits of accounting, and the events that no look has shown.
 
     The cluster's size and the weights are those that the ledger saw last; jobs that accounting does not mention
-    went on as they were. Holds are unknown: a job counts as active from its submission to its end.
+    went on as they were. Holds are unknown: a job counts as active from its submission to its end. `shown` are
+    the jobs of the next look: accounting may have lost the end of another one.
     """
     if until <= ledger.time:
         return Filled(ledger)
+    if shown is not None:
+        runs = _without_the_lost(ledger, runs, until, shown)
     known, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     chains = _chains(known, runs)
     lives = _lives(known, chains, tenant_row, until)
@@ -64,6 +80,26 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
     window = Window.of(everyone, stretches)
     after, result = charge(known, window, until, settings)
     return Filled(after, _events_of(Happened(known, NO_LOOKS, window, result), runs))
+
+
+def _without_the_lost(ledger: Ledger, runs: RunTable, until: float, shown: JobTable) -> RunTable:
+    """The runs without open ones of jobs that live for accounting alone: neither ledger nor look knows them.
+
+    Such a job was over by then, and with the last run that has an end as far as anybody can tell.
+    """
+    chains = _chains(ledger, runs)
+    runs, last = chains.runs, chains.runs.take(chains.last)
+    row = find(shown.key, last.key)
+    submit, requeued = take_or(shown.submit, row, -1.0), take_or(shown.restarts, row, 0) > 0
+    seen = (submit == last.submit) | (requeued & (submit > last.submit))
+    is_open = (runs.end <= 0) | (runs.end > until)
+    lost = (is_open[chains.last] | (last.requeued == 1)) & (chains.account < 0) & ~seen
+    if not lost.any():
+        return runs
+    goes_on = runs.requeued.copy()
+    ends = (chains.last - is_open[chains.last])[lost]
+    goes_on[np.maximum(ends, chains.first[lost])] = 0
+    return runs.with_columns(requeued=goes_on).take(~(lost[chains.life] & is_open))
 
 
 def _events_of(happened: Happened, runs: RunTable) -> tuple[Event, ...]:

@@ -1,4 +1,5 @@
 #!/bin/bash
+#SBATCH --gpus=1
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --comment=slurm_fair:v1,signal=USR2,grace=120,gate=hold
@@ -453,7 +454,8 @@ slurm_fair_size
 slurm_fair_make_folder
 slurm_fair_say_run
 # ---- end of the runtime ----
-slurm_fair_text='python train.py'
+slurm_fair_text='#SBATCH --gpus=1
+python train.py'
 slurm_fair_keep_script
 
 slurm_fair_command=(/bin/bash "$slurm_fair_script" )

@@ -310,7 +310,7 @@ def test_what_fails_beside_the_ticks_never_ends_the_daemon(
         monkeypatch.setattr(bench.daemon.publisher, "publish_health", fails(ValueError("a bug")))
     else:
         bench.books.says = fails(SlurmTextError("sacct: odd") if what == "history text" else OSError("odd"))  # type: ignore[assignment]
-    bench.daemon.pruned_at = bench.daemon.settled_at = 0.0
+    bench.daemon.pruned_at = bench.daemon.accounting._asked = 0.0
     ticks = bench.daemon.standing.tick
     bench.run(100)
     assert bench.daemon.standing.tick > ticks + 5

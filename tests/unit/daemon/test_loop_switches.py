@@ -17,6 +17,8 @@ from slurm_fair.ledger import settle
 from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import Blind
 from slurm_fair.model.ids import pack
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.notice import OurNotice
 from tests.support.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 
@@ -40,8 +42,12 @@ def test_the_time_without_it_is_charged_from_accounting_up_to_two_seconds_ago(be
     bench.books.says = lambda start, end: run_table((job, "a", 8, gone, gone + 500.0))
     daemon.catch_up()
     assert bench.books.asked == [(gone, bench.now, ())]
-    filled = daemon.standing.ledger
-    assert filled.time == bench.now - 2.0
+    now = bench.now
+    record = daemon.once().record
+    assert record is not None
+    filled = record.amended
+    assert filled is not None
+    assert filled.time == now - 2.0
     had = dict(zip(filled.tenants.names, filled.tenants.had.tolist(), strict=True))
     before = dict(zip(ledger.tenants.names, ledger.tenants.had.tolist(), strict=True))
     assert had["a"] - before["a"] == pytest.approx(8 * 500.0)
@@ -82,7 +88,10 @@ def test_without_accounting_the_time_without_it_is_counted_from_what_runs(bench:
     bench.books.says = says
     before = daemon.standing.ledger
     daemon.catch_up()
-    assert daemon.standing.ledger is before
+    record = daemon.once().record
+    assert record is not None
+    assert record.amended is None
+    assert before.time < daemon.standing.ledger.time == bench.now
 
 
 def test_a_short_stop_needs_no_accounting(bench: Bench) -> None:
@@ -115,7 +124,7 @@ def test_what_accounting_says_of_a_run_is_charged(bench: Bench) -> None:
     expected, moved = settle(ledger, runs, ledger.time)
     assert moved > 1
     bench.books.says = lambda since, until: runs
-    bench.daemon.settle_accounts(bench.now)
+    bench.daemon.settle_accounts()
     assert bench.daemon.standing.ledger.tenants.had.tolist() == expected.tenants.had.tolist()
     assert bench.daemon.standing.amended
 
@@ -126,7 +135,7 @@ def test_accounts_that_users_made_up_become_no_tenants_by_what_accounting_says(b
     theirs = [(900 + number, f"made{number}", 8, now - 9.0, now - 5.0) for number in range(50)]
     for honest in ((), ((1, "a", 8, now - 9.0, now - 5.0),)):
         bench.books.says = lambda since, until, honest=honest: run_table(*honest, *theirs)  # type: ignore[misc]
-        bench.daemon.settle_accounts(now)
+        bench.daemon.settle_accounts()
         assert bench.daemon.standing.ledger.tenants.names == names
     both = run_table((1, "b", 2, 1.0, 2.0), (2, "a", 3, 1.0, 2.0), (3, "c", 4, 1.0, 2.0)).of_tenants(
         ["a", "c"]
@@ -231,6 +240,32 @@ def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     assert bench.daemon.adapter._actuator.ours.requeue_delay == 7.0  # type: ignore[union-attr]
     assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
+
+
+def test_a_new_lease_and_a_new_folder_reach_the_notice_and_the_commands(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        program = tmp_path / folder / "squeue"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    daemon, commands = bench.daemon, Commands(bin_dir=tmp_path / "old")
+    daemon.notice = OurNotice(bench.commands, bench.places.directory, 60.0, {7})
+    daemon.notice._asked = bench.now
+    daemon.commands = commands
+    assert commands.path("squeue") == str(tmp_path / "old" / "squeue")
+    slurm = {"bin_dir": str(tmp_path / "new"), "notice": True, "client_timeout": 4}
+    new = changed(bench.config, lease={"term": 30.0}, slurm=slurm, storage={"max_mb": 9.0})
+    daemon.reload = lambda: new
+    for _ in range(2):
+        daemon.reload_config()
+    assert (daemon.notice.lease_seconds, daemon.notice.jobs) == (30.0, {7})
+    assert daemon.notice._asked < bench.now - 3600, "it is written anew at the next look"
+    assert commands.path("squeue") == str(tmp_path / "new" / "squeue")
+    assert lines(caplog, "at the next start") == [
+        "[slurm] client_timeout, [slurm] notice: a change takes effect at the next start"
+    ]
 
 
 def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,7 +71,10 @@ FULL = Options(
                 search=NOWHERE,
             ),
         ),
-        ("rendered-hold.sh", render("generic", "python train.py\n", Options(gate="hold"), search=NOWHERE)),
+        (
+            "rendered-hold.sh",
+            render("generic", "#SBATCH --gpus=1\npython train.py\n", Options(gate="hold"), search=NOWHERE),
+        ),
     ],
 )
 def test_scripts_are_as_recorded_and_bash_reads_them(name: str, text: str) -> None:
@@ -102,6 +105,27 @@ def test_bash_reads_every_quoted_word_back(words: list[str]) -> None:
     script = "printf '%s\\0' _ " + " ".join(shell(word) for word in words)
     done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=20, check=True)
     assert done.stdout.decode().split("\0")[1:-1] == words
+
+
+@pytest.mark.parametrize("gate", ["begin", "hold"])
+@pytest.mark.parametrize(
+    ("line", "sbatch", "gated"),
+    [
+        ("#SBATCH --cpus-per-task=4", {}, False),
+        ("#SBATCH --gres=license:1", {"gpus": "0"}, False),
+        ("#SBATCH --gres=gpu:a100:2", {}, True),
+        ("#SBATCH --mem=1G", {"gpus-per-node": "1"}, True),
+        ("#SBATCH --gpus=1", {"begin": "now+60"}, False),
+    ],
+)
+def test_a_script_that_asks_for_no_gpus_is_kept_back_by_nothing_that_nobody_opens(
+    gate: str, line: str, sbatch: dict[str, str], gated: bool
+) -> None:
+    text = render("generic", f"#!/bin/sh\n{line}\ntrue\n", Options(gate=gate), sbatch=sbatch, search=NOWHERE)
+    ours = "#SBATCH --hold" if gate == "hold" else "#SBATCH --begin=now+"
+    lines = [one for one in sbatch_lines(text) if one.startswith(ours) and not one.endswith("now+60")]
+    assert bool(lines) == gated
+    assert ("gate=" in text) == gated
 
 
 @pytest.mark.parametrize("value", ["x\n#SBATCH --uid=root", "a\rb", "a\0b"])

@@ -173,6 +173,24 @@ def test_giving_up_ends_the_command_under_way_and_each_later_one(tmp_path: Path)
         assert (answer.timed_out, answer.whole) == (False, False)
 
 
+def test_giving_up_ends_every_command_that_runs_beside_others(tmp_path: Path) -> None:
+    commands = _program(tmp_path, f"read n; touch {tmp_path}/begun$n; exec sleep $n", timeout_seconds=50.0)
+    waits = (61, 62, 0)  # the one that began last has ended
+    threads = [
+        threading.Thread(target=commands.run, args=("squeue",), kwargs={"stdin": f"{n}\n"}) for n in waits
+    ]
+    began = time.monotonic()
+    for number, thread in zip(waits, threads, strict=True):
+        thread.start()
+        while not (tmp_path / f"begun{number}").exists():
+            time.sleep(0.01)
+    threads[-1].join()
+    commands.give_up()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - began < 30
+
+
 def test_an_older_squeue_is_asked_by_task_from_then_on(stub: Stub) -> None:
     stub.answers("squeue", (1, "", f"squeue: unrecognized option '{BY_RECORD}'\n"), "rows\n")
     commands = stub.commands()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,3 +231,23 @@ def test_a_row_that_is_no_number_is_refused_before_it_is_kept() -> None:
 def test_a_new_standing_can_be_kept(journal: SqliteJournal) -> None:
     journal.append(journals.tick(0), Standing.new(5.0))
     assert journals.same(journal.latest(), Standing.new(5.0))
+
+
+def test_a_wal_that_somebody_keeps_growing_is_told_and_short_again_afterwards(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm_fair.store.journal._LONG_WAL_BYTES", 6 << 20)
+    for pragma in ("synchronous = OFF", "wal_autocheckpoint = 100"):
+        journal._db.execute(f"PRAGMA {pragma}")
+    run_ticks(journal, 1, 2)
+    journal.check_wal()
+    with closing(sqlite3.connect(journal.path, isolation_level=None)) as shell:
+        shell.execute("BEGIN")
+        shell.execute("SELECT count(*) FROM ticks").fetchone()
+        for _ in range(8):
+            journal.need_room()
+        with pytest.raises(StoreError, match=r"journal\.db-wal: \d+ MB, and it grows .*sqlite3 shell"):
+            journal.check_wal()
+    for _ in range(3):
+        journal.need_room()
+    journal.check_wal()

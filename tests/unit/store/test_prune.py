@@ -147,3 +147,33 @@ def test_pruning_by_size_shrinks_the_file_and_keeps_the_newest(path: Path) -> No
 def test_one_call_of_prune_removes_only_so_many_rows(journal: SqliteJournal) -> None:
     run_ticks(journal, 1, 30)
     assert journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40, most_rows=5).ticks == 5
+
+
+def test_hourly_accounts_of_years_push_out_no_fresh_tick_and_no_fresh_event(journal: SqliteJournal) -> None:
+    now = 1e9
+    for number in range(1, 30):
+        one_tick(journal, number, now - 300.0 + 10.0 * number, 2)
+    fresh = tuple(Event(now - 60.0 + at, "granted", at, "chem", 1, {}) for at in range(20))
+    old = tuple(Event(now - 200 * DAY + at * 3600.0, "granted", at, "chem", 1, {}) for at in range(4000))
+    last = journals.tick(30, time=now)._replace(events=old + fresh)
+    journal.append(last, journals.standing(30, time=now))
+    hours = range(300 * 24)
+    rows = [
+        (now - 310 * DAY + 3600.0 * hour, f"t{at}", 1.0, 1e6, 1e6, 1e6, 0.0, 0.0, 1)
+        for hour in hours
+        for at in (1, 2)
+    ]
+    columns = "time, tenant, weight, had, owed_quota, owed_demand, gpus, demand, hourly"
+    with journal._writing():
+        journal._insert("tenants_time", columns, rows)
+    before = journal.bytes_used()
+    journal.forget(now, keep_seconds=30 * DAY, max_bytes=before * 2 // 3, most_seconds=10.0)
+    assert journal.bytes_used() <= before * 2 // 3
+    assert journal.tick_numbers() == (1, 30)
+    events = list(journal.events())
+    assert [event for event in events if event.kind == "granted"][-20:] == list(fresh)
+    kept = [moment.time for moment in journal.moments(0.0, math.inf)]
+    assert kept
+    assert abs(min(kept) - events[0].time) < 90 * DAY, "both go back about as far"
+    journal.forget(now, keep_seconds=30 * DAY, max_bytes=0, most_seconds=10.0)
+    assert (journal.tick_numbers(), list(journal.events())) == ((30, 30), [])
