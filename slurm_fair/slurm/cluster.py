@@ -35,7 +35,7 @@ from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue, may_take_gpus
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.scope import Territory, in_scope
@@ -203,7 +203,7 @@ class SlurmCluster:
 
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new jobs, shares, reservations."""
-        living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
+        living = rows[(rows["state"] != JobState.DONE) & may_take_gpus(rows)]
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)),
             begins_without_mark(living, self._queue, self.marks, self._now()),

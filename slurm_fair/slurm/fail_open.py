@@ -16,6 +16,7 @@ from slurm_fair.model.counted import first_sayings
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.ownership.kept_back import within_reach
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
 from slurm_fair.slurm.ownership.ours_afresh import free_action
@@ -72,11 +73,11 @@ def liberate(
     rows = queue.read()
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
-    waiting = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
+    known, waiting = Marks(MarksInHand(marks)), rows[rows["state"] == JobState.WAITING]
+    waiting = waiting[within_reach(waiting, known)]
     complaint = details.learn(
         dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True))
     )
-    known = Marks(MarksInHand(marks))
     complaint = complaint or details.scheduled.learn(maybe_held_since(waiting, queue, details, known))
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")

@@ -86,6 +86,35 @@ def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     assert _free(stub, lost=lost).freed == freed
 
 
+NO_GPUS = {"tres_alloc": "cpu=1,mem=1G,node=1", "tres_per_job": "N/A"}
+
+
+ALONE = {"OverSubscribe": "NO"}  # it takes whole nodes
+
+
+@pytest.mark.parametrize(
+    ("marked", "wants"), [(True, NO_GPUS), (True, NO_GPUS | ALONE), (False, NO_GPUS | ALONE)]
+)
+def test_a_job_is_freed_though_it_asks_for_no_gpu(stub: Stub, marked: bool, wants: dict[str, str]) -> None:
+    """It takes whole nodes, or its user has asked for no GPU since we marked it."""
+    stamp = "" if marked else f"slurm_fair:v1,gate=uts{int(GATE)}"
+    now = row(ReqNodes="n1" if marked else "", **wants)
+    stub.answers("squeue", now, _texts((7, stamp)), now, row(**FREE, **wants))
+    pinned = Mark(pack(7), 7, False, SUBMIT, 0, GATE, True, 1.0, pin="n1")
+    assert _free(stub, *[pinned] * marked) == Liberated(1, ())
+    undone = "reqnodelist= " if marked else ""
+    assert stub.fed("scontrol")[0][0] == f"update jobid=7 {undone}starttime=now"
+
+
+def test_a_hold_of_a_submission_is_lifted_from_a_job_that_takes_whole_nodes(stub: Stub) -> None:
+    held = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A", **NO_GPUS, **ALONE}
+    tried = f"7{BETWEEN}{int(SUBMIT)}{BETWEEN}\n"
+    free = row(**FREE, **NO_GPUS, **ALONE)
+    stub.answers("squeue", row(**held), _texts((7, "slurm_fair:v1,gate=hold")), tried, row(**held), free)
+    assert _free(stub) == Liberated(1, ())
+    assert "release 7" in stub.fed("scontrol")[0]
+
+
 def test_nobody_of_ours_costs_no_act(stub: Stub) -> None:
     stub.answers("squeue", row() + row(JobID=8, State="RUNNING", NodeList="n1"), _texts((7, "my words")))
     assert _free(stub) == Liberated(0, ())
