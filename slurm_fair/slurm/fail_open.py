@@ -81,7 +81,7 @@ def liberate(
     complaint = complaint or details.scheduled.learn(maybe_held_since(waiting, queue, details, known))
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
-    known = Marks(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
+    known = Marks(MarksInHand([*known.all(), *_stamped(waiting, queue, details, known, lost)]))
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
     actuator = Actuator(commands, queue, known, details, NoIntents(), now)
     outcomes = actuator.actuate(ours)
@@ -130,8 +130,11 @@ def _stamped(
         run = int(row["record"]), int(row["restarts"])
         stamp, scheduled = details.of(*run).stamp, details.scheduled.at(*run)
         action, reason = free_action(row), queue.reasons.texts[int(row["reason"])]
-        unknown = known.get(action.key, action.whole_record) is None
-        if stamp is not None and unknown and kept_by_us(row, stamp, reason, lost, scheduled):
+        if (
+            stamp is not None
+            and _mark_of(row, known) is None
+            and kept_by_us(row, stamp, reason, lost, scheduled)
+        ):
             until = math.inf if row["priority"] == 0 else float(row["eligible"])
             made_up.append(Mark(*_identity(action), until, False, 0.0))
     return made_up

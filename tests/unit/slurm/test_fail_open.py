@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,17 @@ def test_a_job_that_the_controller_never_saw_is_known_by_its_stamp(stub: Stub) -
     stub.answers("squeue", row(), _texts((7, stamp)), row(), row(**FREE))
     assert _free(stub) == Liberated(1, ())
     assert stub.fed("scontrol")[0][0] == "update jobid=7 starttime=now"
+
+
+@pytest.mark.parametrize("stamp", [f"gate=uts{int(GATE)}", "gate=hold"])
+def test_a_mark_of_an_earlier_bearer_of_its_id_hides_no_stamp(stub: Stub, stamp: str) -> None:
+    now, tried = row(), []
+    if stamp == "gate=hold":
+        now = row(PriorityLong=0, Reason="JobHeldUser", EligibleTime="N/A")
+        tried = [f"7{BETWEEN}{int(SUBMIT)}{BETWEEN}\n"]
+    stub.answers("squeue", now, _texts((7, f"slurm_fair:v1,{stamp}")), *tried, now, row(**FREE))
+    old = replace(_mark(7), submit=SUBMIT - 5000, gate_until=GATE - 4000)
+    assert _free(stub, old) == Liberated(1, ())
 
 
 @pytest.mark.parametrize(("lost", "freed"), [(False, 0), (True, 1)])
