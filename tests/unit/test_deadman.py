@@ -276,7 +276,7 @@ def test_a_daemon_that_stays_blind_under_hold_loses_its_jobs_and_keeps_its_journ
     assert hours.watched(70) is None
     assert not bench.world.record(late).held
     monkeypatch.undo()
-    monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.commands)
+    monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.apart())
     assert hours.watched(30) is None
     assert kept_back(bench) > 0, "it sees again, and holds again what must wait"
     freed = bench.places.freeing.stat().st_mtime
