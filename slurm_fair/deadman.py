@@ -214,10 +214,19 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
     if config.slurm.notice and not _lives_again(places, old):
         withdraw(commands_of(config, places), places.directory)
-    if not _lives_again(places, old):  # so that the next look does not find the same silence again
-        with suppress(OSError):
-            places.heartbeat.unlink()
+    if not _lives_again(places, old):
+        _leave_no_wish(places)
     return freed
+
+
+def _leave_no_wish(places: Places) -> None:
+    """The wish of a daemon that failed open and ended with jobs left is done, and is not the next daemon's.
+
+    Without a heartbeat the next look does not find the same silence again.
+    """
+    for file in (places.fail_open, places.heartbeat):
+        with suppress(OSError):
+            file.unlink()
 
 
 def _fence(places: Places, silent: Heartbeat | None) -> None:

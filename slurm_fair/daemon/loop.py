@@ -367,17 +367,26 @@ class Daemon:
         systemd.alive(self.rules.terms.interval)
 
     def goes_on(self) -> None:
-        """Beat before each command of Slurm: many slow ones are no silence. A fenced daemon is silent."""
+        """Beat before each command of Slurm: many slow ones are no silence.
+
+        NotTheOwner for a daemon that was fenced while it stood still: it sends nothing more.
+        """
         if self.shadow or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
-        with suppress(StoreError):
+        try:
+            self.journal.check_there()
+            self.journal.check_owner()
             if os.path.exists(self.places.heartbeat):
-                self.journal.check_owner()
                 self.beat()
+        except NotTheOwner:
+            raise
+        except StoreError:
+            pass
 
     def waits(self) -> None:
-        """While a plan is waited for: the dead-man and the service manager hear of us."""
-        self.goes_on()
+        """While a plan is waited for: the dead-man and the service manager hear of us, unless we are fenced."""
+        with suppress(NotTheOwner):
+            self.goes_on()
         systemd.alive(self.rules.terms.interval)
 
     def end_planner(self) -> None:

@@ -55,8 +55,14 @@ def actions_for(
 
 
 def _of_known_outcome(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
-    """The actions on jobs whose last act has a known outcome."""
-    return tuple([a for a in actions if a.key not in unsettled] if unsettled else actions)
+    """The actions on jobs whose last act has a known outcome.
+
+    An act on a whole array may still come to each task that waits, and shut the gate that was just opened.
+    """
+    if not unsettled:
+        return tuple(actions)
+    known = [a for a in actions if a.key not in unsettled]
+    return tuple([a for a in known if a.verb is not Verb.OPEN or pack(a.key >> TASK_BITS) not in unsettled])
 
 
 def _action(

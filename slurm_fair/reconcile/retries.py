@@ -11,6 +11,7 @@ from slurm_fair.model import (
     Action,
     Blocked,
     Event,
+    JobTable,
     LeaseTerms,
     Outcome,
     Placement,
@@ -20,7 +21,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.action import STOPS
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import NO_ROWS, Ints, among, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.retries import Growth, Retries
 
@@ -50,17 +51,29 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     if not standing.backoff and not standing.unsettled and not standing.shunned:
         return snapshot
     jobs, now = snapshot.jobs, snapshot.time
-    marks = ((Blocked.BACKOFF, standing.backoff.resting(now)), (Blocked.UNSETTLED, list(standing.unsettled)))
+    later = find(jobs.key, np.array(standing.backoff.resting(now), dtype=np.int64))
+    marks = ((Blocked.BACKOFF, later[later >= 0]), (Blocked.UNSETTLED, _unsettled(jobs, standing.unsettled)))
     blocked = jobs.blocked.copy()
-    for code, keys in marks:
-        rows = find(jobs.key, np.array(keys, dtype=np.int64))
-        rows = rows[rows >= 0]
+    for code, rows in marks:
         rows = rows[find(standing.leases.key, jobs.key[rows]) < 0]  # what is promised is followed, not rested
         free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & jobs.waiting[rows]]
         blocked[free] = code
     return replace(
         snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
     )
+
+
+def _unsettled(jobs: JobTable, unsettled: Mapping[int, float]) -> Ints:
+    """Rows whose last act has an unknown outcome; an act on an array was on all of its tasks that wait in it.
+
+    A task with a record of its own and no gate gets its gate meanwhile.
+    """
+    if not unsettled:
+        return NO_ROWS
+    keys, base = np.array(list(unsettled), dtype=np.int64), jobs.key >> TASK_BITS
+    of_array = among(base << TASK_BITS, keys) & (jobs.gated | (jobs.record == base))
+    found: Ints = np.flatnonzero(among(jobs.key, keys) | of_array)
+    return found
 
 
 def _with_unmoved(snapshot: Snapshot, later: list[int]) -> Snapshot:

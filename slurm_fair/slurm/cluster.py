@@ -42,7 +42,7 @@ from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue, may_take_gpus
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.reading.slurmctld import configured, started_at
@@ -224,7 +224,7 @@ class SlurmCluster:
 
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new jobs, shares, reservations."""
-        living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
+        living = rows[(rows["state"] != JobState.DONE) & may_take_gpus(rows)]
         ids = zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)
         submits = dict(zip(ids, living["submit"].tolist(), strict=True))
         if other := self._bearers.changed(submits):

@@ -16,6 +16,7 @@ from slurm_fair.model.counted import first_sayings
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.ownership.kept_back import within_reach
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
 from slurm_fair.slurm.ownership.ours_afresh import free_action
@@ -72,15 +73,15 @@ def liberate(
     rows = queue.read()
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
-    waiting = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
+    known, waiting = Marks(MarksInHand(marks)), rows[rows["state"] == JobState.WAITING]
+    waiting = waiting[within_reach(waiting, known)]
     complaint = details.learn(
         dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True))
     )
-    known = Marks(MarksInHand(marks))
     complaint = complaint or details.scheduled.learn(maybe_held_since(waiting, queue, details, known))
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
-    known = Marks(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
+    known = Marks(MarksInHand([*known.all(), *_stamped(waiting, queue, details, known, lost)]))
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
     actuator = Actuator(commands, queue, known, details, NoIntents(), now)
     outcomes = actuator.actuate(ours)
@@ -129,8 +130,11 @@ def _stamped(
         run = int(row["record"]), int(row["restarts"])
         stamp, scheduled = details.of(*run).stamp, details.scheduled.at(*run)
         action, reason = free_action(row), queue.reasons.texts[int(row["reason"])]
-        unknown = known.get(action.key, action.whole_record) is None
-        if stamp is not None and unknown and kept_by_us(row, stamp, reason, lost, scheduled):
+        if (
+            stamp is not None
+            and _mark_of(row, known) is None
+            and kept_by_us(row, stamp, reason, lost, scheduled)
+        ):
             until = math.inf if row["priority"] == 0 else float(row["eligible"])
             made_up.append(Mark(*_identity(action), until, False, 0.0))
     return made_up

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import JobState, NodeTable, PartitionTable, Placement
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm.reading.nodes import NodeListing
+from slurm_fair.slurm.reading.queue import may_take_gpus
 
 _LEAST_PART = 8  # of a GPU's even part of the memory
 
@@ -70,7 +71,7 @@ def as_it_must_lie(
     What a node has is what most of the nodes have on which the job may lie: those with the same number of GPUs. A
     job that asks for more nodes than there are is left as it is: it lies nowhere.
     """
-    rows = np.flatnonzero((raw["state"] == JobState.WAITING) & ((raw["gpus"] > 0) | raw["exclusive"]))
+    rows = np.flatnonzero((raw["state"] == JobState.WAITING) & may_take_gpus(raw))
     if not rows.size:
         return raw
     usual = np.array([_usual(members, nodes) for members in partitions.members], dtype=np.int64).reshape(

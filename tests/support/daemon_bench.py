@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,12 @@ class Bench:
     def acts(self) -> list[str]:
         """Every act that reached Slurm."""
         return list(self.commands.said)
+
+    def apart(self) -> FakeCommands:
+        """Slurm's commands in another process: the daemon is not asked before each of them."""
+        commands = copy(self.commands)
+        commands.before = lambda: None
+        return commands
 
     def restart(self, dry_run: bool = False) -> Daemon:
         """The daemon died; another one begins with what the journal keeps."""

@@ -59,7 +59,7 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         context = bench_in(tmp_path / "s", gate=gate)
         bench = context.__enter__()
         opened.append(context)
-        monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.commands)
+        monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.apart())
         for tenant in ("a", "b", "b"):
             held = gate == "hold"
             bench.world.submit(8, tenant, hold=held, gate_seconds=0.0 if held else 600.0)

@@ -94,6 +94,16 @@ def test_a_silent_daemon_is_fenced_and_its_jobs_are_freed_within_a_lease(
     assert not hours.bench.places.heartbeat.exists(), "a fenced daemon that wakes leaves no heartbeat"
 
 
+def test_a_wish_to_fail_open_is_fulfilled_when_all_is_free(site: Callable[[str], Hours]) -> None:
+    """The daemon ended with a job left: the next one, whenever it comes, has no such wish."""
+    hours = site("begin")
+    hours.lives = False
+    hours.bench.places.fail_open.touch()
+    assert hours.watched(1000) == 2
+    assert not hours.bench.places.fail_open.exists()
+    assert not hours.bench.places.heartbeat.exists()
+
+
 @BOTH_GATES
 def test_a_shadow_that_follows_a_silent_daemon_goes_on_while_its_jobs_are_freed(
     site: Callable[[str], Hours], gate: str
@@ -194,7 +204,9 @@ def test_a_new_daemon_that_lives_before_all_is_free_keeps_its_jobs(site: Callabl
 
     hours.each = each
     hours.until = hours.now() + 1000
+    bench.places.fail_open.touch()
     assert take_over(bench.config, bench.places, hours) == 0
+    assert bench.places.fail_open.exists(), "whoever lives fulfils it"
     assert kept_back(bench) == 2
     assert last_beat(bench.places) is not None
 
@@ -276,7 +288,7 @@ def test_a_daemon_that_stays_blind_under_hold_loses_its_jobs_and_keeps_its_journ
     assert hours.watched(70) is None
     assert not bench.world.record(late).held
     monkeypatch.undo()
-    monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.commands)
+    monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.apart())
     assert hours.watched(30) is None
     assert kept_back(bench) > 0, "it sees again, and holds again what must wait"
     freed = bench.places.freeing.stat().st_mtime

@@ -17,7 +17,7 @@ from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_our_list
 from slurm_fair.slurm.ownership.ours_afresh import free_action
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue, may_take_gpus
 from slurm_fair.slurm.scope import wants_others
 
 
@@ -61,7 +61,7 @@ def may_be_ours(
 
 
 def unexplained(rows: NDArray[np.void], queue: Queue, marks: Marks) -> dict[int, str]:
-    """Node lists of living GPU jobs that no mark tells of, by record."""
+    """Node lists of living jobs that may take GPUs, and that no mark tells of, by record."""
     found = {}
     for row in rows[_listed(rows, queue)]:
         action = free_action(row)
@@ -87,7 +87,7 @@ def in_doubt(
 
 
 def _listed(rows: NDArray[np.void], queue: Queue) -> Bools:
-    lives = (rows["state"] != JobState.DONE) & (rows["gpus"] > 0) & rows["batch"]
+    lives = (rows["state"] != JobState.DONE) & may_take_gpus(rows) & rows["batch"]
     found: Bools = lives & (rows["req_nodes"] != queue.node_lists.known(""))
     return found
 

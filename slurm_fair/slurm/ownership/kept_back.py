@@ -26,7 +26,7 @@ from slurm_fair.slurm.ownership.ours import (
     may_have_come_back,
 )
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, may_take_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,21 @@ def any_came_back(rows: NDArray[np.void], queue: Queue, marks: Marks, booted_at:
         if mark is not None and may_have_come_back(mark, text, booted_at):
             return True
     return False
+
+
+def within_reach(rows: NDArray[np.void], marks: Marks) -> Bools:
+    """Rows on which something of ours may be: of jobs that may take GPUs, and of all that have a mark.
+
+    A marked job may ask for no GPU any more. A stamp says nothing of a job that takes none.
+    """
+    own, array = _marks(rows, record_keys(rows), marks)
+    found: Bools = may_take_gpus(rows) | own["known"] | array["known"]
+    return found
+
+
+def record_keys(rows: NDArray[np.void]) -> Ints:
+    """The key of each row: an unsplit array has that of the whole array."""
+    return pack_keys(rows["base"], np.where(rows["task"] == UNSPLIT, NO_TASK, rows["task"]))
 
 
 def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.apiece import one_each_first
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.ids import NO_TASK
 from slurm_fair.model.retries import Growth, Retries
-from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
+from slurm_fair.slurm.ownership.kept_back import Keepers, record_keys, whose_are, within_reach
 from slurm_fair.slurm.ownership.ours_afresh import free_action
-from slurm_fair.slurm.reading.queue import UNSPLIT, with_tasks
+from slurm_fair.slurm.reading.queue import with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
@@ -29,14 +28,14 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     They were submitted with our gate by a template or the submit hook, or left the scope since. The first of each
     user comes before the second of any: the guard lets only so many through.
     """
-    waits = rows[(rows["state"] == JobState.WAITING) & ((rows["gpus"] > 0) | rows["exclusive"])]
-    source, base, task = with_tasks(waits, seen.queue.task_lists)
-    outside = np.unique(source[find(managed, pack_keys(base, task)) < 0])
+    waits = rows[rows["state"] == JobState.WAITING]
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
     kept_back |= waits["req_nodes"] != seen.queue.node_lists.known("")
-    found = waits[outside[kept_back[outside]]]
-    key = pack_keys(found["base"], np.where(found["task"] == UNSPLIT, NO_TASK, found["task"]))
-    ours = found[whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()]
+    waits = waits[kept_back]
+    waits = waits[within_reach(waits, seen.marks)]
+    source, base, task = with_tasks(waits, seen.queue.task_lists)
+    found = waits[np.unique(source[find(managed, pack_keys(base, task)) < 0])]
+    ours = found[whose_are(found, record_keys(found), np.ones(len(found), dtype=bool), seen).any()]
     return tuple(free_action(row, "it is not managed") for row in ours[one_each_first(ours["user"])])
 
 

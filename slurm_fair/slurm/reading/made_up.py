@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools
-from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue, may_take_gpus
 
 OF_A_USER = 16  # each is a tenant that the ledger and the journal remember
 
@@ -22,7 +22,7 @@ class MadeUp:
 
     def beyond(self, rows: NDArray[np.void], queue: Queue, listed: Collection[str]) -> Bools:
         """Rows with an account too many of their user."""
-        asks = rows["gpus"] > 0
+        asks = may_take_gpus(rows)
         pairs, pair = np.unique(rows[["user", "account"]], return_inverse=True)
         beyond = np.zeros(len(pairs), dtype=bool)
         # The accounts of the oldest jobs first: a new job never takes the place of another.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState, pack_keys
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.ids import MOST_TASKS, NO_TASK
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.reading import values
@@ -367,6 +367,11 @@ def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int
     asked = values.count(counts.get("node", "0"))
     requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")
     return min(nodes, asked) if requeued and asked else nodes
+
+
+def may_take_gpus(rows: NDArray[np.void]) -> Bools:
+    """Rows that ask for GPUs, or for whole nodes, which may have some: a look may manage these, and no others."""
+    return (rows["gpus"] > 0) | rows["exclusive"]  # type: ignore[no-any-return]
 
 
 def with_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints, Ints, Ints]:

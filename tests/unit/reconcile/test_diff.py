@@ -322,6 +322,20 @@ def test_nothing_is_done_to_a_job_whose_last_act_is_not_settled() -> None:
     assert told(acts(jobs, lease(2, {"n1": 4}, phase=GRANTED), unsettled=unsettled)) == []
 
 
+def test_no_task_is_opened_while_an_act_on_its_array_may_still_come() -> None:
+    """The act shuts the gate of each task that waits, but not of one that runs or has no gate."""
+    tasks = array(3, 4, 5, gated=True, gate_until=AHEAD)
+    runs = job(7, task=6, record=76, gpus=2, state=RUNNING, start=4000.0, on={"n1": 2}, acknowledged=1)
+    held = [
+        lease(7, {"n1": 4}, task=3, phase=GRANTED),
+        lease(7, {"n1": 2}, task=6, phase=REVOKING, asked=NOW - 1),
+    ]
+    jobs = [*tasks, runs, job(7, task=8, record=78)]
+    assert told(acts(jobs, *held)) == ["requeue 7_6", "open 7_3", "close 7_8"]
+    assert told(acts(jobs, *held, unsettled={pack(7): NOW - 1})) == ["requeue 7_6", "close 7_8"]
+    assert "open 7_3" in told(acts(jobs, *held, unsettled={pack(7, 4): NOW - 1, pack(8): NOW - 1}))
+
+
 @pytest.mark.parametrize("waiting", [[], [job(3)]], ids=["nothing else", "a gate"])
 def test_what_is_not_managed_is_freed_last_of_all(waiting: list[JobSpec]) -> None:
     free = Action(Verb.FREE, pack(9), 9, 100.0, 0, why="it is not managed")

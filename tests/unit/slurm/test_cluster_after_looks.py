@@ -173,6 +173,26 @@ def test_a_look_says_what_is_to_be_freed() -> None:
     assert scene.record.eligible <= scene.world.clock.now() + 2
 
 
+def test_a_marked_job_that_asks_for_no_gpu_any_more_is_to_be_freed() -> None:
+    scene = Scene({"gate_until": GATE})
+    scene.record.raw = {"tres-alloc": "cpu=1,mem=1G,node=1", "tres-per-job": "N/A"}
+    (free,) = scene.look().to_free
+    assert (free.verb, free.record) == (Verb.FREE, scene.job)
+    other = Scene({"gate_until": GATE, "submit": START - 500})
+    other.record.raw = scene.record.raw
+    assert other.look().to_free == (), "the mark is of an earlier bearer of its id"
+
+
+def test_a_whole_node_that_was_asked_for_behind_our_hold_has_a_gate_of_ours() -> None:
+    scene = Scene({"gate_until": GATE})
+    alone = scene.world.submit(1, hold=True)
+    scene.world.records[alone].raw = {
+        "OverSubscribe": "NO", "tres-alloc": "cpu=1,mem=1G,node=1", "tres-per-job": "N/A",
+    }  # fmt: skip
+    jobs = scene.look().jobs
+    assert jobs.gated[jobs.record == alone].tolist() == [True]
+
+
 def test_the_dead_man_waits_for_a_journal_that_an_admins_shell_has_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

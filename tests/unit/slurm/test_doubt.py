@@ -26,10 +26,17 @@ OURS: Mapping[str, Any] = {"pinned": True, "pin": "n1"}
 class Scene:
     """One waiting job with a node list."""
 
-    def __init__(self, *wanted: str, mark: Mapping[str, Any] | None = None, **submitted: Any) -> None:
+    def __init__(
+        self,
+        *wanted: str,
+        mark: Mapping[str, Any] | None = None,
+        raw: Mapping[str, str] | None = None,
+        **submitted: Any,
+    ) -> None:
         self.world = World(PushedClock(), {"n1": 4, "n2": 4})
         self.job = self.world.submit(1, begin=START + 600, node_list=wanted, **submitted)
         record = self.world.records[self.job]
+        record.raw = raw or {}
         self.record, known = (
             record,
             {"submit": record.submit, "gate_until": 0.0, "pinned": False, **(mark or {})},
@@ -57,6 +64,15 @@ def test_a_list_that_no_mark_tells_of_is_unexplained_at_the_first_look() -> None
     assert Scene("n1", mark=OURS).first() == {}
     assert Scene("n1", mark={**OURS, "submit": START - 9}).first() != {}, "a mark of an earlier job"
     assert Scene().first() == {}
+
+
+def test_the_list_of_a_job_that_takes_whole_nodes_may_be_ours_and_one_of_cpus_alone_never_is() -> None:
+    scene = Scene("n1")
+    for takes, found in (("NO", {scene.job: "n1"}), ("OK", {})):
+        raw = {"OverSubscribe": takes, "tres-alloc": "cpu=1,node=1", "tres-per-job": "N/A"}
+        alone = Scene("n1", raw=raw)
+        assert alone.first() == found
+        assert alone.doubts({alone.job: "n1"}) == list(found.values())
 
 
 def test_only_the_list_of_the_first_look_stays_in_doubt() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,17 @@ def test_a_job_that_the_controller_never_saw_is_known_by_its_stamp(stub: Stub) -
     assert stub.fed("scontrol")[0][0] == "update jobid=7 starttime=now"
 
 
+@pytest.mark.parametrize("stamp", [f"gate=uts{int(GATE)}", "gate=hold"])
+def test_a_mark_of_an_earlier_bearer_of_its_id_hides_no_stamp(stub: Stub, stamp: str) -> None:
+    now, tried = row(), []
+    if stamp == "gate=hold":
+        now = row(PriorityLong=0, Reason="JobHeldUser", EligibleTime="N/A")
+        tried = [f"7{BETWEEN}{int(SUBMIT)}{BETWEEN}\n"]
+    stub.answers("squeue", now, _texts((7, f"slurm_fair:v1,{stamp}")), *tried, now, row(**FREE))
+    old = replace(_mark(7), submit=SUBMIT - 5000, gate_until=GATE - 4000)
+    assert _free(stub, old) == Liberated(1, ())
+
+
 @pytest.mark.parametrize(("lost", "freed"), [(False, 0), (True, 1)])
 def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     stub: Stub, lost: bool, freed: int
@@ -84,6 +96,35 @@ def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     now = row(RestartCnt=1)
     stub.answers("squeue", now, _texts((7, "slurm_fair:v1,gate=+600")), now, row(RestartCnt=1, **FREE))
     assert _free(stub, lost=lost).freed == freed
+
+
+NO_GPUS = {"tres_alloc": "cpu=1,mem=1G,node=1", "tres_per_job": "N/A"}
+
+
+ALONE = {"OverSubscribe": "NO"}  # it takes whole nodes
+
+
+@pytest.mark.parametrize(
+    ("marked", "wants"), [(True, NO_GPUS), (True, NO_GPUS | ALONE), (False, NO_GPUS | ALONE)]
+)
+def test_a_job_is_freed_though_it_asks_for_no_gpu(stub: Stub, marked: bool, wants: dict[str, str]) -> None:
+    """It takes whole nodes, or its user has asked for no GPU since we marked it."""
+    stamp = "" if marked else f"slurm_fair:v1,gate=uts{int(GATE)}"
+    now = row(ReqNodes="n1" if marked else "", **wants)
+    stub.answers("squeue", now, _texts((7, stamp)), now, row(**FREE, **wants))
+    pinned = Mark(pack(7), 7, False, SUBMIT, 0, GATE, True, 1.0, pin="n1")
+    assert _free(stub, *[pinned] * marked) == Liberated(1, ())
+    undone = "reqnodelist= " if marked else ""
+    assert stub.fed("scontrol")[0][0] == f"update jobid=7 {undone}starttime=now"
+
+
+def test_a_hold_of_a_submission_is_lifted_from_a_job_that_takes_whole_nodes(stub: Stub) -> None:
+    held = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A", **NO_GPUS, **ALONE}
+    tried = f"7{BETWEEN}{int(SUBMIT)}{BETWEEN}\n"
+    free = row(**FREE, **NO_GPUS, **ALONE)
+    stub.answers("squeue", row(**held), _texts((7, "slurm_fair:v1,gate=hold")), tried, row(**held), free)
+    assert _free(stub) == Liberated(1, ())
+    assert "release 7" in stub.fed("scontrol")[0]
 
 
 def test_nobody_of_ours_costs_no_act(stub: Stub) -> None:

@@ -13,12 +13,14 @@ from tests.support.slurm_stub import Stub, row
 class _Looks:
     """One queue over several looks, and what was too many at each."""
 
-    def __init__(self, folder: Path, *looks: Iterable[tuple[int, str, str]], gpus: int = 1) -> None:
+    def __init__(
+        self, folder: Path, *looks: Iterable[tuple[int, str, str]], gpus: int = 1, shares: str = "OK"
+    ) -> None:
         stub = Stub(folder)
         texts = (
             "".join(
                 row(JobID=job, UserName=user, Account=account, tres_alloc=f"cpu=1,node=1,gres/gpu={gpus}",
-                    tres_per_job="N/A")
+                    tres_per_job="N/A", OverSubscribe=shares)
                 for job, user, account in look
             )
             for look in looks
@@ -94,3 +96,8 @@ def test_jobs_without_gpus_bring_no_accounts_and_are_never_too_many(tmp_path: Pa
 
 def test_an_empty_queue_has_no_account_too_many(tmp_path: Path) -> None:
     assert _Looks(tmp_path, []).beyond() == []
+
+
+def test_jobs_that_take_whole_nodes_count_as_those_that_ask_for_gpus(tmp_path: Path) -> None:
+    looks = _Looks(tmp_path, _new(1, OF_A_USER + 1), gpus=0, shares="NO")
+    assert looks.beyond() == [OF_A_USER + 1]

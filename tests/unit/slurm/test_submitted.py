@@ -87,6 +87,14 @@ def test_a_job_whose_hold_cannot_be_the_submissions_is_not_asked_about(
     assert scene.found() == []
 
 
+def test_a_job_that_takes_whole_nodes_is_asked_about_and_one_that_takes_cpus_alone_is_not(
+    scene: Scene,
+) -> None:
+    alone = scene.submit(raw={"OverSubscribe": "NO", "tres-alloc": "cpu=1,node=1", "tres-per-job": "N/A"})
+    scene.submit(raw={"tres-alloc": "cpu=1,node=1", "tres-per-job": "N/A"})
+    assert scene.found() == [(alone, 0)]
+
+
 def test_a_job_with_a_mark_speaks_for_itself_and_one_of_an_earlier_job_says_nothing(scene: Scene) -> None:
     marked, renumbered = scene.submit(), scene.submit()
     scene.mark(marked)
