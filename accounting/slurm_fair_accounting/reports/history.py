@@ -88,6 +88,12 @@ def newest_known(source: JournalReader, standing: Standing | None, start: float)
     return max([start if account is None else account, *(event.time for event in source.events(start))])
 
 
+def known_span(source: JournalReader) -> Period | None:
+    """The time that a source tells of; None where it tells of nothing."""
+    first = source.began()
+    return None if first is None else Period(first, newest_known(source, source.latest(), first))
+
+
 def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:
     """The events of these jobs before the period began."""
     early = {key: submit for key, submit in submits.items() if submit < period.start}
