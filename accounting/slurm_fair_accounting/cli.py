@@ -30,10 +30,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
 _HELP = {
-    "tenants": "GPU time that each tenant had and was owed.",
+    "tenants": "GPU time that each tenant had and was owed, and its jobs that ended or live.",
     "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
     "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
-    "usage": "GPU-hours by day, tenant and user.",
+    "usage": "GPU-hours by day, tenant and user, and the jobs that ran on that day.",
     "waits": "Waiting times of each tenant's jobs.",
     "leases": "Each lease, and how it ended.",
 }
