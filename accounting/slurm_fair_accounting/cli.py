@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
 from slurm_fair_accounting.drawing.page_file import replacing
 from slurm_fair_accounting.drawing.report_page import report_page
+from slurm_fair_accounting.reports.history import known_span
 from slurm_fair_accounting.reports.registry import REPORTS, Make
 from slurm_fair_accounting.source.event_file import EventFile, read_events
 from slurm_fair_accounting.source.export import export_lines
@@ -28,10 +30,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
 _HELP = {
-    "tenants": "GPU time that each tenant had and was owed.",
+    "tenants": "GPU time that each tenant had and was owed, and its jobs that ended or live.",
     "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
     "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
-    "usage": "GPU-hours by day, tenant and user.",
+    "usage": "GPU-hours by day, tenant and user, and the jobs that ran on that day.",
     "waits": "Waiting times of each tenant's jobs.",
     "leases": "Each lease, and how it ended.",
 }
@@ -43,6 +45,21 @@ class _OneLineError(click.ClickException):
     def __init__(self, error: SlurmFairError) -> None:
         super().__init__(render.safe(error))
         setattr(self, "exit_code", error.exit_code)  # noqa: B010  of this error, not of the class
+
+
+def _given_once(_: click.Context, option: click.Parameter, values: Sequence[Any]) -> Any:
+    """The one value of an option; none, where it is not given."""
+    name = option.opts[0]
+    if len(values) > 1:
+        raise _OneLineError(InputError(f"{name} is given {len(values)} times: give it once a report"))
+    if "" in values:
+        raise _OneLineError(InputError(f"{name} is empty: give a value, or leave it out"))
+    return values[0] if values else None
+
+
+def _one(*names: str, **about: Any) -> Callable[[_Command], _Command]:
+    """An option with a value that is given once or not at all; click alone would take the last."""
+    return click.option(*names, multiple=True, callback=_given_once, **about)
 
 
 @contextmanager
@@ -74,8 +91,8 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
 def _choice_options(command: _Command) -> _Command:
     """Options that choose the rows of a report, and what counts as owed."""
     options = (
-        click.option("--tenant", help="Only this tenant (Slurm account)."),
-        click.option("--user", help="Only this user."),
+        _one("--tenant", help="Only this tenant (Slurm account)."),
+        _one("--user", help="Only this user."),
         click.option(
             "--share",
             type=click.Choice(["demand", "quota"]),
@@ -98,7 +115,7 @@ def _form_options(command: _Command) -> _Command:
         ),
         click.option("--csv", is_flag=True, help="Comma-separated, in plain units."),
         click.option("--json", is_flag=True, help="One JSON document."),
-        click.option(
+        _one(
             "--html",
             type=click.Path(path_type=Path),
             metavar="FILE",
@@ -138,20 +155,34 @@ def _report_command(
                 report = make(journal, period, Choice(tenant, user, share))
                 if user or not report.rows:
                     refuse_unknown(journal, tenant, user)
+                empty = "" if report.rows else _of_nothing(journal, source, period, tenant, user)
             if write is not None:
-                write(report_page(report))
-        if not report.rows:
-            _say_nobody(tenant, user)
-        click.echo(_written(report, form, not noheader), nl=False)
+                write(report_page(_noted(report, empty)))
+        if empty:
+            click.echo(f"note: {empty}", err=True)
+        click.echo(
+            _written(_noted(report, empty) if form == "json" else report, form, not noheader), nl=False
+        )
 
     return command
 
 
-def _say_nobody(tenant: str | None, user: str | None) -> None:
-    """Note on standard error that a known tenant or user has no row."""
+def _of_nothing(
+    journal: JournalReader, source: Path | None, period: Period, tenant: str | None, user: str | None
+) -> str:
+    """Words for a report without a row, and of the time that it could be made of."""
     whom = " and ".join(f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name)
-    if whom:
-        click.echo(render.safe(f"note: no row of {whom} in this period"), err=True)
+    words = f"no row of {whom} in this period" if whom else "nothing in this period"
+    known = known_span(journal)
+    where = "the journal" if source is None else "this file"
+    if known is None:
+        return render.safe(f"{words}; {where} tells of nothing yet")
+    first, last = map(render.instant_text, (known.start, known.end))
+    return render.safe(f"{words}; {where} covers {first} to {last}")
+
+
+def _noted(report: Report, words: str) -> Report:
+    return replace(report, note="; ".join(part for part in (report.note, words) if part))
 
 
 def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> click.Command:
@@ -175,10 +206,10 @@ def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> clic
 
 def _period_options(command: _Command) -> _Command:
     options = (
-        click.option("--month", metavar="YYYY-MM", help="A calendar month; the present one until now."),
-        click.option("--start", "-S", help=f"Start of the period, {_WHEN}."),
-        click.option("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
-        click.option(
+        _one("--month", metavar="YYYY-MM", help="A calendar month; the present one until now."),
+        _one("--start", "-S", help=f"Start of the period, {_WHEN}."),
+        _one("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
+        _one(
             "--from",
             "source",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),

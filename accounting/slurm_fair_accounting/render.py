@@ -50,6 +50,7 @@ _WRITERS: dict[Kind, Callable[[Any], str]] = {
     Kind.INSTANT: instant_text,
     Kind.DAY: day,
     Kind.RATIO: lambda value: f"{value:.3f}",
+    Kind.PART: lambda value: f"{100 * value:.1f}",
 }
 
 

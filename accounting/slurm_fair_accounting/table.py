@@ -23,6 +23,7 @@ class Kind(Enum):
     INSTANT = "epoch seconds, shown in local time"
     DAY = "epoch seconds of a day's beginning, shown as its date"
     RATIO = "a ratio"
+    PART = "a part of 1, shown in %"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class LeaseStory:
     """One lease of a job as its events tell it."""
 
     number: int
+    gpus: int  # of the run in it; before its job starts those that the job asks for
     nodes: tuple[str, ...]
     granted: float
     start: float | None = None
@@ -39,6 +40,7 @@ class Story:
     runs: list[tuple[float, float | None]] = field(default_factory=list)
     leases: list[LeaseStory] = field(default_factory=list)
     nodes: tuple[str, ...] = ()  # of its last run
+    run_gpus: int = 0  # the same
     restarts: int = 0
     finished: Mapping[str, Any] | None = None
 
@@ -56,11 +58,11 @@ class Story:
 
     def _started(self, event: Event) -> None:
         self.runs.append((event.time, None))
-        self.nodes = _nodes(event)
+        self.nodes, self.run_gpus = _nodes(event), self.gpus
         self.restarts = int(event.detail.get("restarts", self.restarts))
         lease = self._open_lease()
         if lease and lease.start is None:
-            lease.start = event.time
+            lease.start, lease.gpus = event.time, self.run_gpus
             lease.nodes = lease.nodes or self.nodes
 
     def _stopped(self, event: Event) -> None:
@@ -79,21 +81,23 @@ class Story:
         self.finished = {"end": event.time, **event.detail}
 
     def _granted(self, event: Event) -> None:
-        lease = LeaseStory(_number(event, 1), _nodes(event), event.time, why=_why(event))
+        lease = LeaseStory(_number(event, 1), self.gpus, _nodes(event), event.time, why=_why(event))
         if self.runs and event.time - self.runs[-1][0] <= _SAME_START_SECONDS:
-            lease.start = self.runs[-1][0]  # Slurm's whole second may lie before the grant
+            # Slurm's whole second may lie before the grant.
+            lease.start, lease.gpus = self.runs[-1][0], self.run_gpus
         self.leases.append(lease)
 
     def _adopted(self, event: Event) -> None:
         start = float(event.detail.get("start", event.time))
-        self.leases.append(LeaseStory(_number(event, 1), _nodes(event) or self.nodes, event.time, start))
+        nodes = _nodes(event) or self.nodes
+        self.leases.append(LeaseStory(_number(event, 1), self.gpus, nodes, event.time, start))
 
     def _renewed(self, event: Event) -> None:
         before = self.leases[-1] if self.leases else None
         self._end_lease(event.time, EventKind.RENEWED)
         number, nodes = (before.number, before.nodes) if before else (0, self.nodes)
-        lease = LeaseStory(_number(event, number + 1), nodes, event.time, event.time, why=_why(event))
-        self.leases.append(lease)
+        number = _number(event, number + 1)
+        self.leases.append(LeaseStory(number, self.gpus, nodes, event.time, event.time, why=_why(event)))
 
     def _revoked(self, event: Event) -> None:
         if lease := self._open_lease():

@@ -141,7 +141,7 @@ def _code_of(run: Callable[[], Any]) -> int:
         return 0
     except click.UsageError as problem:
         program = problem.ctx.find_root().info_name if problem.ctx else None
-        _say(program or "slurm-fair", problem.format_message())
+        _say(program or "slurm-fair", f"{problem.format_message()}{_cure_of(problem)}")
         return 2
     except click.ClickException as problem:
         _say("slurm-fair", problem.format_message())
@@ -159,6 +159,17 @@ def _code_of(run: Callable[[], Any]) -> int:
         click.echo(f"slurm-fair: the output cannot be written: {problem.strerror}", err=True)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _cure_of(problem: click.UsageError) -> str:
+    """The place of --config, for who gives it to a command that has none."""
+    if not isinstance(problem, click.NoSuchOption) or problem.option_name != "--config" or not problem.ctx:
+        return ""
+    root = problem.ctx.find_root()
+    if not any("--config" in option.opts for option in root.command.params):
+        return ""
+    behind = problem.ctx.command_path.removeprefix(f"{root.info_name} ")
+    return f" It goes before the command: {root.info_name} --config FILE {behind}"
 
 
 def make_directory(directory: Path) -> None:

@@ -25,7 +25,7 @@ from slurm_fair.cli.status import (
 )
 from slurm_fair.cli.table import TextColumn, clean, instant, print_table
 from slurm_fair.daemon.parts import commands_of
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair_accounting.source.known_names import refuse_name
 
 _FINISHED = 5
@@ -48,6 +48,7 @@ def queue(
     rho is what a job has had of what it was owed (GPU time; below 1 it is owed more). LR is its waiting time
     divided by its declared run time. The expected start is an estimate.
     """
+    _refuse_empty({"--tenant": tenant, "--user": user})
     site = site_of(context)
     board = board_of(site, ahead=True)
     if tenant:
@@ -67,6 +68,13 @@ def queue(
     print_table(_QUEUE, [_shown(row) for row in rows], parsable=parsable2)
     if not parsable2:
         _say_rest(board, rows, finished if name else [], alone=not (tenant or name), known=mine is not None)
+
+
+def _refuse_empty(given: Mapping[str, str | None]) -> None:
+    """Refuse a name without a letter, which would choose everybody."""
+    for option, name in given.items():
+        if name == "":
+            raise InputError(f"{option} is empty: give a value, or leave it out")
 
 
 def _myself() -> str:

@@ -23,22 +23,26 @@ COLUMNS = (
     Column("tenant", "Tenant", Kind.TEXT),
     Column("jobs", "Jobs", Kind.COUNT),
     Column("rho", "rho", Kind.RATIO),
-    Column("ltgf_job_loss_fraction", "Loss", Kind.RATIO),
-    Column("ltgf_tenant_unfair_fraction", "UnfairHours", Kind.RATIO),
+    Column("ltgf_job_loss_fraction", "Loss(%)", Kind.PART),
+    Column("ltgf_tenant_unfair_fraction", "UnfairHours(%)", Kind.PART),
     Column("jain_tenants", "Jain", Kind.RATIO),
     Column("largest_envy_gpu_seconds", "Envy(GPUh)", Kind.GPU_HOURS, wide=True),
     Column("latency_ratio_mean", "MeanLR", Kind.RATIO),
     Column("latency_ratio_max", "MaxLR", Kind.RATIO),
     Column("latency_ratio_recent", "LR24h", Kind.RATIO, wide=True),
     *(
-        Column(f"ftf_{name}_{key}", f"{title}FTF{word}", Kind.RATIO, wide=bool(word))
+        Column(f"ftf_{name}_{key}", title.format(word), kind, wide=bool(word))
         for name, word in (
             ("static", ""),
             ("shockwave", "/Shockwave"),
             ("themis", "/Themis"),
             ("sia", "/Sia"),
         )
-        for key, title in (("mean", "Mean"), ("worst", "Worst"), ("unfair", "Unfair"))
+        for key, title, kind in (
+            ("mean", "MeanFTF{}", Kind.RATIO),
+            ("worst", "WorstFTF{}", Kind.RATIO),
+            ("unfair", "UnfairFTF{}(%)", Kind.PART),
+        )
     ),
 )
 

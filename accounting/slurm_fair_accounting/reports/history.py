@@ -38,6 +38,7 @@ class Live:
     owed: float
     waited: float
     ran: float
+    run_gpus: int  # GPUs of its run
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:
     jobs, names = standing.ledger.jobs, standing.ledger.tenants.names
     columns = (
         jobs.key, jobs.tenant, jobs.gpus, jobs.submit, jobs.run_start, jobs.active, jobs.restarts,
-        jobs.had, jobs.owed, jobs.waited, jobs.ran,
+        jobs.had, jobs.owed, jobs.waited, jobs.ran, jobs.run_gpus,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {key: Live(names[tenant], *rest) for key, tenant, *rest in rows if rest[1] < period.end}
@@ -85,6 +86,12 @@ def newest_known(source: JournalReader, standing: Standing | None, start: float)
         return standing.ledger.time
     account = source.moment_time(_FAR_FUTURE)
     return max([start if account is None else account, *(event.time for event in source.events(start))])
+
+
+def known_span(source: JournalReader) -> Period | None:
+    """The time that a source tells of; None where it tells of nothing."""
+    first = source.began()
+    return None if first is None else Period(first, newest_known(source, source.latest(), first))
 
 
 def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:

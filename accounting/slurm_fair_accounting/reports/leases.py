@@ -24,10 +24,9 @@ COLUMNS = (
     Column("why_ended", "WhyEnded", Kind.TEXT, wide=True),
 )
 _ENDS = (EventKind.STOPPED, EventKind.FINISHED, EventKind.RETURNED, EventKind.TAKEN_BACK)
+_BEFORE = (EventKind.SUBMITTED, EventKind.STARTED, EventKind.GRANTED)
 _KINDS = (
-    EventKind.SUBMITTED,
-    EventKind.STARTED,
-    EventKind.GRANTED,
+    *_BEFORE,
     EventKind.ADOPTED,
     EventKind.RENEWED,
     EventKind.REVOKED,
@@ -43,14 +42,15 @@ def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
     for event in within:
         first.setdefault(event.key, event)
     last = {event.key: event.kind for event in within}
-    # The nodes of a lease renewed in the period stand in its grant, which may lie before it.
+    # The nodes of a lease renewed in the period stand in its grant, which may lie before it, and its user in the
+    # job's submission.
     begun = [key for key, event in first.items() if event.kind != EventKind.SUBMITTED]
-    grants = {
-        event.key: event
-        for event in source.events(end=period.start, kinds=(EventKind.GRANTED, EventKind.STARTED), keys=begun)
+    earlier = {
+        (event.key, event.kind == EventKind.SUBMITTED): event
+        for event in source.events(end=period.start, kinds=_BEFORE, keys=begun)
     }
     after = source.events(period.end, kinds=_KINDS, keys=[key for key in last if last[key] not in _ENDS])
-    before = sorted(grants.values(), key=lambda event: event.time)
+    before = sorted(earlier.values(), key=lambda event: event.time)
     rows = [
         _row(story, lease)
         for story in stories_of([*before, *within, *after])
@@ -68,7 +68,7 @@ def _row(story: Story, lease: LeaseStory) -> Row:
         "tenant": story.tenant,
         "user": story.user,
         "lease": lease.number,
-        "gpus": story.gpus,
+        "gpus": lease.gpus,
         "nodes": ",".join(lease.nodes),
         "granted": lease.granted,
         "start": lease.start,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
-from slurm_fair.model import EventKind
-from slurm_fair_accounting.reports.history import live_of, newest_known
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, outcomes_of
+from slurm_fair.model import Event, EventKind
+from slurm_fair_accounting.reports.history import Live, live_of, newest_known
 from slurm_fair_accounting.source.period import Period, days
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report
-from slurm_fair_accounting.timelines import Story, stories_of
 
 COLUMNS = (
     Column("day", "Day", Kind.DAY),
@@ -21,6 +22,18 @@ COLUMNS = (
     Column("gpu_seconds", "Used(GPUh)", Kind.GPU_HOURS),
 )
 _KINDS = (EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED)
+_LATER = 1.0  # seconds beyond the newest thing known: the end of runs that have none yet
+
+
+class Used(NamedTuple):
+    """GPUs that one run held."""
+
+    job: int
+    tenant: str
+    user: str
+    gpus: int
+    start: float
+    end: float
 
 
 def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
@@ -29,12 +42,15 @@ def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
     jobs: dict[tuple[float, str, str], set[int]] = defaultdict(set)
     calendar = days(period.start, period.end)
     mornings = [day.start for day in calendar]
-    for story, start, end in _runs(source, period, choice):
-        for day in calendar[max(bisect_right(mornings, start) - 1, 0) : bisect_left(mornings, end)]:
-            seconds = min(end, day.end) - max(start, day.start)
+    for run in _runs(source, period, choice.tenant):
+        if not choice.takes(run.tenant, run.user):
+            continue
+        who = run.tenant, run.user
+        for day in calendar[max(bisect_right(mornings, run.start) - 1, 0) : bisect_left(mornings, run.end)]:
+            seconds = min(run.end, day.end) - max(run.start, day.start)
             if seconds > 0:
-                used[day.start, story.tenant, story.user] += seconds * story.gpus
-                jobs[day.start, story.tenant, story.user].add(story.key)
+                used[day.start, *who] += seconds * run.gpus
+                jobs[day.start, *who].add(run.job)
     rows = [
         {
             "day": day,
@@ -48,24 +64,48 @@ def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
     return Report("usage", "Usage by day", COLUMNS, tuple(rows), period, period)
 
 
-def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tuple[Story, float, float]]:
+def _runs(source: JournalReader, period: Period, tenant: str | None) -> Iterator[Used]:
     """Runs that overlap the period; one that is still going reaches to the newest thing known."""
     standing = source.latest()
-    live = live_of(standing, Period(period.start, float("inf")))
-    # A run that spans the whole period shows itself only by its end, so events after it are read too.
-    events = list(source.events(period.start, kinds=_KINDS, tenant=choice.tenant))
-    begun = {event.key for event in events if event.kind in (EventKind.STOPPED, EventKind.FINISHED)}
-    earlier = source.events(end=period.start, kinds=(EventKind.SUBMITTED, EventKind.STARTED), keys=begun)
     newest = newest_known(source, standing, period.start)
-    last_starts = {(event.key, event.kind): event for event in earlier}.values()
-    stories = stories_of(sorted([*last_starts, *events], key=lambda event: event.time))
-    seen = {event.key for event in events}
-    silent = [
-        Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])
-        for key, job in live.items()
-        if job.run_start and key not in seen
-    ]
-    for story in (*stories, *silent):
-        if choice.takes(story.tenant, story.user):
-            for start, end in story.runs:
-                yield story, start, newest if end is None else end
+    live = live_of(standing, Period(period.start, float("inf")))
+    going = None if standing is None else {key: job for key, job in live.items() if job.run_start > 0}
+    outcomes, runs = outcomes_of(_events(source, period, tenant, going), newest + _LATER)
+    met: set[int] = set()
+    for used, goes_on in _each(outcomes, runs):
+        if not goes_on:
+            yield used
+        elif going is None or used.job in going:
+            met.add(used.job)
+            yield used._replace(end=newest)
+    for key, job in (going or {}).items():
+        if key not in met:  # no event tells of it
+            yield Used(key, job.tenant, "", job.run_gpus, job.run_start, newest)
+
+
+def _events(
+    source: JournalReader, period: Period, tenant: str | None, going: Mapping[int, Live] | None
+) -> list[Event]:
+    """All of the lives of jobs that may have run in the period, without those that ended before it.
+
+    A run that spans the whole period shows itself only by its end, so events after it are read too. A run
+    that goes on is one of the ledger's; without a ledger it may be any.
+    """
+    later = list(source.events(period.start, kinds=_KINDS, tenant=tenant))
+    keys: Collection[int] | None = None
+    if going is not None:
+        keys = going.keys() | {
+            event.key for event in later if event.kind in (EventKind.STOPPED, EventKind.FINISHED)
+        }
+    return [*source.events(end=period.start, kinds=_KINDS, tenant=tenant, keys=keys), *later]
+
+
+def _each(outcomes: Outcomes, runs: Runs) -> Iterator[tuple[Used, bool]]:
+    """Each run, and True with it if it goes on."""
+    names, users = outcomes.tenants, (*outcomes.users, "")  # the last: not known
+    tenant, user = outcomes.tenant[runs.job].tolist(), outcomes.user[runs.job].tolist()
+    goes_on = (~outcomes.over[runs.job] & (runs.end == outcomes.until)).tolist()
+    columns = (outcomes.key[runs.job], runs.gpus, runs.start, runs.end)
+    rows = zip(tenant, user, goes_on, *(column.tolist() for column in columns), strict=True)
+    for of, by, is_open, key, gpus, start, end in rows:
+        yield Used(key, names[of], users[by], gpus, start, end), is_open

@@ -22,6 +22,7 @@ _FORMS = [
 
 
 _MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
+_FIRST_YEAR = 1970  # of the epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,16 @@ def _instant(text: str, found: dict[str, str | None], today: datetime) -> float:
     hour, minute, second = (int(found.get(part) or 0) for part in ("hour", "minute", "second"))
     if half := found.get("half"):
         hour = hour % 12 + (12 if half == "pm" else 0)
-    month, day, year = (int(found.get(part) or 0) for part in ("month", "day", "year"))
-    if not month:
+    month, day = (int(found.get(part) or 0) for part in ("month", "day"))
+    written = found.get("year")
+    if found.get("month") is None:
         year, month, day = today.year, today.month, today.day
-    elif not year:
+    elif written is None:
         year = today.year - (month > today.month)  # a month that lies ahead is last year's
-    elif year < 100:
-        year += 2000
+    else:
+        year = int(written) + (2000 if len(written) == 2 else 0)
+    if year < _FIRST_YEAR:
+        raise InputError(f"'{text}' is no time: years begin with {_FIRST_YEAR}")
     try:
         return datetime(year, month, day, hour, minute, second).timestamp()
     except (ValueError, OverflowError) as error:
@@ -75,14 +79,14 @@ def _instant(text: str, found: dict[str, str | None], today: datetime) -> float:
 
 def choose(start: str | None, end: str | None, now: float, began: Callable[[], float | None]) -> Period:
     """The period asked for; without one the last full month, or the whole life of a younger journal."""
-    until = parse_when(end, now) if end else now
+    until = now if end is None else parse_when(end, now)
     if start is None and end is None:
         period = last_month(now)
         first = began()
         if first is not None and first > period.start:
             period = Period(min(first, now), now)
     else:
-        period = Period(parse_when(start, now) if start else began() or 0.0, until)
+        period = Period(began() or 0.0 if start is None else parse_when(start, now), until)
     if period.seconds < 0 or (period.seconds == 0 and start is not None):
         raise InputError(_backwards(start, end, period))
     return period
@@ -91,11 +95,22 @@ def choose(start: str | None, end: str | None, now: float, began: Callable[[], f
 def _backwards(start: str | None, end: str | None, period: Period) -> str:
     """The mistake in a period that ends before it starts, in words of what was given."""
     if start is None:
-        first = datetime.fromtimestamp(period.start).isoformat(timespec="seconds")
-        return f"--end {end} is before the beginning of what is known, {first}: give a later one"
+        known = f"the beginning of what is known, {_iso(period.start)}"
+        return f"--end {_as_read(end or 'now', period.end)} is before {known}: give a later one"
     if end is None:
-        return f"--start {start} is not before now: give an earlier one, or --end"
-    return f"--start {start} is not before --end {end}: swap them"
+        return f"--start {_as_read(start, period.start)} is not before now: give an earlier one, or --end"
+    first, last = _as_read(start, period.start), _as_read(end, period.end)
+    return f"--start {first} is not before --end {last}: swap them"
+
+
+def _as_read(text: str, time: float) -> str:
+    """An instant as it was written, and how it was read, where that is not the same."""
+    read = _iso(time)
+    return text if read.startswith(text.strip().upper()) else f"{text} (read as {read})"
+
+
+def _iso(time: float) -> str:
+    return datetime.fromtimestamp(time).isoformat(timespec="seconds")
 
 
 def span_of(
@@ -107,7 +122,7 @@ def span_of(
     if start is not None or end is not None:
         raise InputError("--month is a whole period: leave out --start and --end")
     found = _MONTH.fullmatch(month)
-    if found is None:
+    if found is None or int(found[1]) < _FIRST_YEAR:
         raise InputError(f"'{month[:60]}' is no month: write YYYY-MM, such as 2026-10")
     year, number = int(found[1]), int(found[2])
     first = f"{year:04}-{number:02}-01"

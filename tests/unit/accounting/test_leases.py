@@ -34,6 +34,29 @@ def test_a_lease_that_reaches_over_the_period_keeps_its_nodes_and_its_end() -> N
     assert (lease["nodes"], lease["end"], lease["ended_by"]) == ("n1,n2", T + 1830, "revoked")
 
 
+def test_a_lease_is_its_users_in_a_period_after_its_jobs_submission() -> None:
+    first, *others = months.revoked_once()  # a submission and an end alone tell it
+    events = [first, *(each._replace(detail={**each.detail, "user": ""}) for each in others)]
+    period, source = Period(T + 800, T + 1000), EventFile(events, [])
+    assert [lease["user"] for lease in rows("leases", period, source)] == ["ann"]
+    assert rows("leases", period, source, user="ann") == rows("leases", period, source)
+
+
+def test_each_lease_of_an_elastic_job_has_the_gpus_of_its_run() -> None:
+    events = [
+        months.event(T, "submitted", gpus=4),
+        months.event(T + 10, "granted", gpus=4, nodes=["n1"], number=1),
+        months.event(T + 30, "started", gpus=8, nodes=["n1"], restarts=0),
+        months.event(T + 900, "renewed", gpus=8, number=2),
+        months.event(T + 1800, "stopped", gpus=8, start=T + 30, had=1.0, restarts=0),
+        months.event(T + 2000, "started", gpus=2, nodes=["n2"], restarts=1),
+        months.event(T + 2000.5, "granted", gpus=4, nodes=["n2"], number=1),
+        months.event(T + 3000, "granted", "6", gpus=4, nodes=["n1"], number=1),
+        months.event(T + 3000, "finished", gpus=4, had=1.0, owed=1.0, waited=1.0, ran=1.0, submit=T),
+    ]
+    assert [lease["gpus"] for lease in rows("leases", FEBRUARY, EventFile(events, []))] == [8, 8, 2, 4]
+
+
 def test_a_lease_that_slurm_would_not_end_is_told_as_renewed_and_its_job_as_never_preempted() -> None:
     events = [
         months.event(T, "submitted"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair_accounting import (
-    Period,
-)
+from slurm_fair_accounting import EventFile, Period
 from tests.support import months
 from tests.support.asked_reports import FEBRUARY, rows
 from tests.support.months import DAY, MAR_1, NOW, T
@@ -41,3 +39,37 @@ def test_usage_and_had_agree_over_a_whole_job() -> None:
     used = sum(row["gpu_seconds"] for row in rows("usage", FEBRUARY, tenant="phys"))
     had = sum(row["had_gpu_seconds"] for row in rows("jobs", FEBRUARY, tenant="phys"))
     assert used == had == 36000.0
+
+
+def test_a_job_that_waits_again_when_the_period_begins_uses_nothing_until_it_runs_again() -> None:
+    (row,) = rows("usage", Period(T + 2000, T + 3700), EventFile(months.revoked_once(), []))
+    assert (row["jobs"], row["gpu_seconds"]) == (1, 4 * 95.0)
+    assert rows("usage", Period(T + 1900, T + 3600)) == []
+
+
+def test_each_run_of_an_elastic_job_counts_the_gpus_that_it_had() -> None:
+    events = [
+        months.event(T, "submitted", gpus=4),
+        months.event(T + 10, "started", gpus=8, restarts=0),
+        months.event(T + 110, "stopped", gpus=8, start=T + 10, had=800.0, restarts=0),
+        months.event(T + 200, "started", gpus=2, restarts=1),
+        months.event(T + 300, "finished", gpus=4, had=1000.0, owed=1.0, waited=1.0, ran=200.0, submit=T),
+    ]
+    (row,) = rows("usage", FEBRUARY, EventFile(events, []))
+    assert row["gpu_seconds"] == 8 * 100 + 2 * 100
+    (row,) = rows("usage", Period(T + 250, MAR_1), EventFile(events, []))
+    assert row["gpu_seconds"] == 2 * 50
+
+
+def test_a_job_that_runs_all_the_period_is_its_users() -> None:
+    period = Period(NOW - 100, NOW)
+    assert [row["user"] for row in rows("usage", period)] == ["bob"]
+    assert rows("usage", period, user="bob") == rows("usage", period)
+    export = EventFile(months.lives(), months.moments([NOW]))
+    assert rows("usage", period, export) == rows("usage", period)
+
+
+def test_a_run_whose_job_the_ledger_has_no_more_is_not_taken_to_go_on() -> None:
+    source = months.Month()
+    source._events = [*months.lives(), months.event(MAR_1, "started", "99", restarts=0)]
+    assert {row["tenant"] for row in rows("usage", Period(MAR_1, NOW), source)} == {"chem"}

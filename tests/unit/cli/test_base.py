@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ from slurm_fair.cli.base import (
     open_site,
     site_of,
 )
+from slurm_fair.cli.main import cli
 from slurm_fair.config.sections import Config
 from slurm_fair.errors import ConfigError, InputError, NotHere, SlurmFairError, StoreError
 from slurm_fair.host.state_folder import Places
@@ -159,6 +161,23 @@ def test_a_wrong_use_is_told_by_the_program_that_was_called(capsys: pytest.Captu
     below = click.Context(click.Command("x"), info_name="x", parent=top)
     assert ended_in_one_line(raising(click.UsageError("no script", below))) == 2
     assert capsys.readouterr().err == "fair-sbatch: no script\n"
+
+
+@pytest.mark.parametrize("rest", [["report", "tenants"], ["report"], ["status"]])
+def test_who_gives_the_configuration_to_a_command_is_told_where_it_goes(
+    rest: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [*rest, "--config", "x.toml"]
+    code = ended_in_one_line(lambda: cli.main(args, prog_name="slurm-fair", standalone_mode=False))
+    where = f"It goes before the command: slurm-fair --config FILE {' '.join(rest)}"
+    assert (code, capsys.readouterr().err) == (2, f"slurm-fair: No such option '--config'. {where}\n")
+
+
+def test_a_program_without_a_configuration_names_no_place_for_one(capsys: pytest.CaptureFixture[str]) -> None:
+    lone = click.Command("lone")
+    run = partial(lone.main, ["--config", "x"], prog_name="lone", standalone_mode=False)
+    assert ended_in_one_line(run) == 2
+    assert capsys.readouterr().err == "lone: No such option '--config'.\n"
 
 
 @pytest.mark.parametrize(("result", "code"), [(None, 0), (0, 0), (1, 1), (5, 5), ("words", 0)])

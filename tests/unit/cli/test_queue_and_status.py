@@ -14,6 +14,7 @@ from slurm_fair.board.board import draw
 from slurm_fair.board.health import NAME, DaemonState, Health
 from slurm_fair.board.nameless import nameless
 from slurm_fair.cli.main import cli
+from slurm_fair.errors import InputError
 from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.model.snapshot import LeftAlone
@@ -51,6 +52,12 @@ def test_status_fits_a_terminal_of_80_columns_and_tells_how_far_off_estimates_we
     assert max(map(len, table)) <= 80
     assert "Expected starts of the last day were off by 1.5 min" in said
     assert "looks at least every" not in said, "a daemon that is silent does not look"
+
+
+@pytest.mark.parametrize("option", ["--tenant", "--user"])
+def test_a_queue_of_an_empty_name_is_refused(option: str, site: Path) -> None:
+    with pytest.raises(InputError, match=f"{option} is empty: give a value, or leave it out"):
+        said_by(site, "queue", option, "")
 
 
 WHY = """/opt/fair/solver.py:31: the policy raised: Traceback (most recent call last):
