@@ -61,6 +61,12 @@ def find_config(given: str | None) -> Path | None:
     return DEFAULT_PATH if os.path.exists(DEFAULT_PATH) else None
 
 
+def configuration_read(context: click.Context | None) -> list[Path]:
+    """The configuration of the running command, which no output may replace."""
+    path = find_config(context.find_root().params.get("config") if context else None)
+    return [path] if path else []
+
+
 def open_site(given: str | None) -> Site:
     """The site of a command; without any file the built-in defaults hold."""
     path = find_config(given)
