@@ -15,6 +15,8 @@ from slurm_fair.errors import InputError
 
 BESIDE = ".slurm-fair-"  # how the names of files begin that are not whole yet
 _MOST_LINKS = 40  # as many as Linux follows
+_DATABASE = b"SQLite format 3\0"
+_OF_A_DATABASE = ("-wal", "-shm", "-journal")  # endings of the files that SQLite keeps beside one
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LEVEL = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -177,6 +179,21 @@ def _refuse_others(folder: Folder, target: Path) -> None:
             f"{target}: others can change {folder.path} (mode {stat.S_IMODE(found.st_mode):04o}): "
             "as root, name a file in a folder that is root's alone"
         )
+
+
+def refuse_database(path: Path) -> None:
+    """Refuse to put an output in the place of a database, such as a journal, or of a file that belongs to one."""
+    ending = next((end for end in _OF_A_DATABASE if path.name.endswith(end)), "")
+    if _is_database(path) or (ending and _is_database(path.with_name(path.name.removesuffix(ending)))):
+        raise InputError(f"{path}: is a database or belongs to one: name another file")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            return file.read(len(_DATABASE)) == _DATABASE
+    except OSError:
+        return False  # not there, or closed to us: the attempt to write says so
 
 
 # -- links ----------------------------------------------------------------------------------------------------

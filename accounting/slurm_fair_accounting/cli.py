@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
-from slurm_fair_accounting.drawing.page_file import replacing
+from slurm_fair_accounting.drawing.page_file import Write, replacing
 from slurm_fair_accounting.drawing.report_page import report_page
 from slurm_fair_accounting.reports.history import known_span
 from slurm_fair_accounting.reports.registry import REPORTS, Make
@@ -26,6 +26,7 @@ from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Report
 
 OpenJournal = Callable[[click.Context], JournalReader]
+FilesRead = Callable[[click.Context], Collection[Path]]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
@@ -71,8 +72,17 @@ def _one_line() -> Iterator[None]:
         raise _OneLineError(error) from error
 
 
-def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> click.Group:
-    """The `report` group over a journal that is opened only when a report is made."""
+def _no_files(context: click.Context) -> Collection[Path]:
+    return ()
+
+
+def build_report_group(
+    open_journal: OpenJournal, now: Callable[[], float], reads: FilesRead = _no_files
+) -> click.Group:
+    """The `report` group over a journal that is opened only when a report is made.
+
+    `reads` names the files that are read for any report, none of which a page may replace.
+    """
 
     @click.group("report")
     def report_group() -> None:
@@ -83,7 +93,7 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
         """
 
     for name, make in REPORTS.items():
-        report_group.add_command(_report_command(name, make, open_journal, now))
+        report_group.add_command(_report_command(name, make, open_journal, now, reads))
     report_group.add_command(_export_command(open_journal, now))
     return report_group
 
@@ -126,7 +136,7 @@ def _form_options(command: _Command) -> _Command:
 
 
 def _report_command(
-    name: str, make: Make, open_journal: OpenJournal, now: Callable[[], float]
+    name: str, make: Make, open_journal: OpenJournal, now: Callable[[], float], reads: FilesRead
 ) -> click.Command:
     @click.command(name, help=_HELP[name])
     @_period_options
@@ -149,7 +159,7 @@ def _report_command(
             month, start, end = (others.pop(name) for name in ("month", "start", "end"))
             start, end = span_of(month, start, end, now())
             form = _form(others)
-        with _one_line(), replacing(html, source) if html else nullcontext() as write:
+        with _one_line(), _page_file(html, source, reads, context) as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
                 report = make(journal, period, Choice(tenant, user, share))
@@ -165,6 +175,15 @@ def _report_command(
         )
 
     return command
+
+
+def _page_file(
+    html: Path | None, source: Path | None, reads: FilesRead, context: click.Context
+) -> AbstractContextManager[Write | None]:
+    """The page that is to be written, if one is: it replaces nothing that is read."""
+    if html is None:
+        return nullcontext()
+    return replacing(html, [*reads(context), *([source] if source else [])])
 
 
 def _of_nothing(

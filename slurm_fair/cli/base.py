@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slurm_fair.cli.outlet import readers_may_leave
+from slurm_fair.cli.stopping import code_and_words
 from slurm_fair.config.sections import Config
 from slurm_fair.config.tree import DEFAULT_PATH, load_config
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
@@ -59,6 +61,12 @@ def find_config(given: str | None) -> Path | None:
     if named:
         return Path(named)
     return DEFAULT_PATH if os.path.exists(DEFAULT_PATH) else None
+
+
+def configuration_read(context: click.Context | None) -> list[Path]:
+    """The configuration of the running command, which no output may replace."""
+    path = find_config(context.find_root().params.get("config") if context else None)
+    return [path] if path else []
 
 
 def open_site(given: str | None) -> Site:
@@ -146,9 +154,11 @@ def _code_of(run: Callable[[], Any]) -> int:
     except click.ClickException as problem:
         _say("slurm-fair", problem.format_message())
         return problem.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("slurm-fair: stopped", err=True)
-        return 130
+    except (click.Abort, KeyboardInterrupt) as problem:
+        code, words = code_and_words(problem)
+        with contextlib.suppress(OSError):  # a terminal that was closed
+            _say("slurm-fair", words)
+        return code
     except OSError as problem:
         if isinstance(problem, FileNotFoundError) and _is_nowhere():
             click.echo("slurm-fair: the folder that this runs in was removed: cd elsewhere first", err=True)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from slurm_fair.cli.stopping import StoppedBySignal
 from slurm_fair.cli.table import TextColumn, print_table
 from slurm_fair.demo import comparison, live, proofs, scenario, stage, virtual
 from slurm_fair.demo.measure import hungry_in_all, measure
@@ -152,7 +153,7 @@ def _heeding_signals(what: str) -> Iterator[None]:
         for each in numbers:
             signal.signal(each, signal.SIG_IGN)  # what we started is being ended, which takes a few seconds
         click.echo(f"stopping the daemon and the {what} ...", err=True)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt if number == signal.SIGINT else StoppedBySignal(number)
 
     before = {each: signal.signal(each, interrupt) for each in numbers}
     try:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from slurm_fair.cli.base import OneLineErrors, ended_in_one_line, our_version
+from slurm_fair.cli.stopping import like_ctrl_c
 
 _COMMANDS = {
     "run": "slurm_fair.cli.run:run",
@@ -32,6 +33,9 @@ _COMMANDS = {
     "deadman": "slurm_fair.cli.control:deadman",
 }
 
+# Commands that write files, start processes or take long. `run`, `deadman` and `demo` have a way of their own.
+_LONG = frozenset({"simulate", "replay", "tune-lease", "sweep", "trace", "policies", "report"})
+
 
 @click.group(cls=OneLineErrors, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
@@ -40,7 +44,8 @@ _COMMANDS = {
     help="Configuration (default: $SLURM_FAIR_CONFIG, else /etc/slurm/slurm-fair.toml, else built-in).",
 )
 @click.version_option(our_version(), prog_name="slurm-fair")
-def cli(config: str | None) -> None:
+@click.pass_context
+def cli(context: click.Context, config: str | None) -> None:
     """Share the GPUs of a Slurm cluster fairly among tenants over time, by short leases.
 
     \b
@@ -49,6 +54,8 @@ def cli(config: str | None) -> None:
     Look:        slurm-fair status, queue, explain JOB, report tenants
     """
     del config  # read from the context by base.site_of
+    if context.invoked_subcommand in _LONG:
+        context.with_resource(like_ctrl_c())
 
 
 def main() -> None:

@@ -75,15 +75,40 @@ def _open_what_is_closed() -> None:
 
 
 @contextlib.contextmanager
+def _any_text(stream: TextIO) -> Iterator[None]:
+    """Inside it characters that the encoding of a stream lacks are escaped, not an error amid the output."""
+    errors = stream.errors
+    if not isinstance(stream, io.TextIOWrapper) or (errors != "strict" and _has_all(stream.encoding)):
+        yield
+        return
+    stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            stream.reconfigure(errors=errors)
+
+
+def _has_all(encoding: str) -> bool:
+    return encoding.lower().replace("-", "").startswith("utf")
+
+
+@contextlib.contextmanager
 def readers_may_leave() -> Iterator[None]:
     """Inside it standard output is such a stream."""
     _open_what_is_closed()
     before = sys.stdout
-    sys.stdout = cast(Any, _Outlet(before))
+    with _any_text(before), _put_before(before):
+        yield
+
+
+@contextlib.contextmanager
+def _put_before(stream: TextIO) -> Iterator[None]:
+    sys.stdout = cast(Any, _Outlet(stream))
     try:
         yield
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
         if isinstance(sys.stdout, _Outlet):
-            sys.stdout = before
+            sys.stdout = stream

@@ -14,7 +14,7 @@ from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
-from slurm_fair.policy.registry import load
+from slurm_fair.policy.registry import load, prints_aside
 from slurm_fair.policy.trial import RULES, PolicyTrial
 
 _VIEWS = 24  # of each simulation
@@ -62,12 +62,13 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
 
     load(name, settings)  # refused in one line before anything is simulated
     trial = PolicyTrial(lambda: load(name, settings), _kept)
-    seen = [simulated_views(name, settings, stage, _VIEWS) for stage in stages()]
-    for each in seen:
-        if each.error is not None:
-            trial.met(each.error)
-    views = [view for each in seen for view in each.views]
-    trial.on(views)
+    with prints_aside():
+        seen = [simulated_views(name, settings, stage, _VIEWS) for stage in stages()]
+        for each in seen:
+            if each.error is not None:
+                trial.met(each.error)
+        views = [view for each in seen for view in each.views]
+        trial.on(views)
     return trial, len(views)
 
 

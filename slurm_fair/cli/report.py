@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from slurm_fair.cli.base import Site, site_of
+from slurm_fair.cli.base import Site, configuration_read, site_of
 from slurm_fair.errors import StoreError
 from slurm_fair.store import Reader
 from slurm_fair_accounting import build_report_group
@@ -43,4 +43,13 @@ def _owner(folder: Path) -> str:
         return f"uid {uid}"
 
 
-report = build_report_group(_journal, time.time)
+def _files_of_site(context: click.Context) -> list[Path]:
+    """The configuration, and where a report is made of the journal also that, with the files beside it."""
+    if context.params.get("source") is not None:
+        return configuration_read(context)
+    journal = site_of(context).places.journal
+    beside = [journal.with_name(journal.name + ending) for ending in ("-wal", "-shm")]
+    return [*configuration_read(context), journal, *beside]
+
+
+report = build_report_group(_journal, time.time, _files_of_site)

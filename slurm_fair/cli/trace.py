@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.cli.base import OneLineErrors
 from slurm_fair.cli.simulate.bad_rows import list_bad
+from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.errors import InputError
@@ -22,10 +23,9 @@ from slurm_fair.trace import (
     read_machines,
     read_throughputs,
     read_trace,
-    write_trace,
 )
 from slurm_fair.trace.convert import SOURCES, convert
-from slurm_fair.trace.write import check_target
+from slurm_fair.trace.write import check_target, fill_file
 
 _MOST_LISTED = 20  # tenants
 _USUAL_GPUS = 32
@@ -68,9 +68,12 @@ def convert_command(
     INPUT may be gzip. In the trace the first submission is at 0.
     """
     check_target(out)
-    rates = read_throughputs(throughputs) if throughputs else None
-    reading = convert(source, input_file, skip_bad=skip_bad, throughputs=rates)
-    write_trace(reading.trace, out)
+    with Outputs([input_file, *([throughputs] if throughputs else [])]) as outputs:
+        beside = outputs.will_write(out)
+        rates = read_throughputs(throughputs) if throughputs else None
+        reading = convert(source, input_file, skip_bad=skip_bad, throughputs=rates)
+        fill_file(reading.trace, beside)
+        outputs.commit()
     list_bad(input_file, reading)
     left = [f"{count} {why}" for why, count in sorted(reading.left_out.items())]
     left += [f"{len(reading.bad)} bad rows"] if reading.bad else []
@@ -129,8 +132,11 @@ def generate_command(
         raise InputError("--gpus is the cluster that --load speaks of: leave it out beside --rate")
     cluster = _USUAL_GPUS if gpus is None else gpus
     wish = TraceWish(jobs, rate, load, cluster, tenants, zipf, WORKLOADS[classes])
-    made = generate(wish, np.random.default_rng(seed))
-    write_trace(made, out)
+    with Outputs([]) as outputs:
+        beside = outputs.will_write(out)
+        made = generate(wish, np.random.default_rng(seed))
+        fill_file(made, beside)
+        outputs.commit()
     hours = float(made.gpu_seconds.sum()) / 3600
     click.echo(f"{out}: {len(made)} jobs, {hours:.1f} GPU-hours, over {duration(float(made.submit_s.max()))}")
 

@@ -21,7 +21,7 @@ from slurm_fair.model import Plan
 from slurm_fair.planner.frames import HEAD, framed, unframed
 from slurm_fair.planner.messages import FAILED, PLAN, QUICK, RAISED, READY, plan_data
 from slurm_fair.policy.check import planned
-from slurm_fair.policy.error_place import where
+from slurm_fair.policy.error_place import POLICY_FAILURES, where
 from slurm_fair.policy.protocol import Policy, QuickPolicy
 from slurm_fair.policy.view import View
 
@@ -59,7 +59,7 @@ def main() -> None:
 def _answer(policy: Policy, view: View, number: int, say: Callable[..., None]) -> None:
     try:
         if isinstance(policy, QuickPolicy) and view.anything_to_have:  # else nothing is as good as a plan
-            with suppress(Exception):
+            with suppress(*POLICY_FAILURES):
                 say(QUICK, number, _parts(policy.quick_plan, view))
         say(PLAN, number, _parts(policy.plan, view))
     except BaseException as error:

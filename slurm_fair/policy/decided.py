@@ -8,6 +8,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats
+from slurm_fair.policy.error_place import POLICY_FAILURES
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
@@ -49,7 +50,7 @@ def decided(policy: Policy, plan: Plan, view: View) -> Decided:
     if isinstance(policy, Decides):
         try:
             return policy.decided(plan, view)
-        except Exception:  # a policy from elsewhere: what people are told costs no look
+        except POLICY_FAILURES:  # a policy from elsewhere: what people are told costs no look
             return Decided()
     order = getattr(policy, "score_is", None)
     if not isinstance(order, Order):

@@ -15,6 +15,9 @@ _NOT_THE_AUTHORS = (
     "typing",
 )
 
+# What a policy may end with: one that calls sys.exit has failed like any other, and ends nobody else.
+POLICY_FAILURES = (Exception, SystemExit)
+
 
 def where(kind: type, error: BaseException | None = None) -> str:
     """`file:line` of the last step in the code of this class's package; without one, where its plan begins."""

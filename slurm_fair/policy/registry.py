@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError, PolicyError
-from slurm_fair.policy.error_place import beginning, where, where_loading
+from slurm_fair.policy.error_place import POLICY_FAILURES, beginning, where, where_loading
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.settings import allowed, check_settings, refusal
 from slurm_fair.suggest import did_you_mean
@@ -34,10 +36,11 @@ def load(name: str, settings: Mapping[str, object]) -> Policy:
     hints = _hints(name, kind)
     checked = {key: _value(name, kind, hints, key, value) for key, value in settings.items()}
     try:
-        policy = kind(**checked)
+        with prints_aside():
+            policy = kind(**checked)
     except ConfigError:
         raise
-    except Exception as error:
+    except POLICY_FAILURES as error:
         raise PolicyError(f"{where(kind, error)}: policy '{name}' cannot be made: {gist(error)}") from error
     check_settings(policy, name)
     return cast(Policy, policy)
@@ -88,12 +91,13 @@ def kind_of(name: str) -> type[Any]:
     """The class of a policy; PolicyError where it cannot be loaded or is none."""
     entry = entry_of(name)
     try:
-        kind = entry.load()
+        with prints_aside():
+            kind = entry.load()
     except (ImportError, AttributeError) as error:
         raise PolicyError(
             f"{_at(error)}policy '{name}' cannot be loaded from {entry.value}: {error}"
         ) from error
-    except Exception as error:
+    except POLICY_FAILURES as error:
         at, what = _at(error), gist(error)
         raise PolicyError(f"{at}policy '{name}' cannot be loaded from {entry.value}: {what}") from error
     if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "plan", None))):
@@ -101,16 +105,21 @@ def kind_of(name: str) -> type[Any]:
     return kind
 
 
+def prints_aside() -> AbstractContextManager[object]:
+    """A policy's own words are no part of what a command prints: they go to standard error."""
+    return redirect_stdout(sys.stderr)
+
+
 def _hints(name: str, kind: type[Any]) -> Mapping[str, object]:
     try:
         hints = get_type_hints(kind)
-    except Exception as error:
+    except POLICY_FAILURES as error:
         wrong = f"an annotation of a setting cannot be read: {gist(error)}"
         raise PolicyError(f"{beginning(kind)}: policy '{name}': {wrong}") from error
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
 
-def _at(error: Exception) -> str:
+def _at(error: BaseException) -> str:
     place = where_loading(error)
     return f"{place}: " if place else ""
 

@@ -12,7 +12,7 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, ranks
 from slurm_fair.model.ids import label
 from slurm_fair.policy.check import objections, planned
-from slurm_fair.policy.error_place import beginning, where
+from slurm_fair.policy.error_place import POLICY_FAILURES, beginning, where
 from slurm_fair.policy.orders.walk import ListedTwice
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import gist
@@ -96,7 +96,7 @@ class PolicyTrial:
             check(self, kept)
         except _Broken as broken:
             self.found[rule] = BrokenRule(rule, str(broken), beginning(type(self.make())))
-        except Exception as error:
+        except POLICY_FAILURES as error:
             self.met(error, rule)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.policy import Policy, View
+from slurm_fair.policy.error_place import POLICY_FAILURES
 from slurm_fair.policy.trial_views import Kept
 from slurm_fair.sim.run import rules_for, simulate
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
@@ -49,7 +50,7 @@ class _Recorder:
         self.views.append(Kept.of(view))
         try:
             return self.policy.plan(view)
-        except Exception as error:
+        except POLICY_FAILURES as error:
             self.error = error
             raise
 
@@ -75,7 +76,7 @@ def simulated_views(name: str, settings: dict[str, object], stage: TrialStage, m
     problem: BaseException | None = None
     try:
         simulate(stage.scenario, replace(rules, planner=InThisProcess(recorder.plan)))
-    except Exception as error:
+    except POLICY_FAILURES as error:
         problem = recorder.error or error
     views = recorder.views
     at = np.unique(np.linspace(0, len(views) - 1, min(most, len(views))).round().astype(np.int64))

@@ -10,7 +10,7 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.policy.draft import KEPT_FOR_NOW
-from slurm_fair.policy.error_place import beginning, where
+from slurm_fair.policy.error_place import POLICY_FAILURES, beginning, where
 from slurm_fair.policy.fading import with_faded
 from slurm_fair.policy.profiling import with_their_turns, with_turns
 from slurm_fair.policy.reserve import with_new
@@ -38,7 +38,7 @@ def _decided(view: View, rules: Rules, clock: Clock, in_full: bool, fault: str) 
         plan, wrong = _planned(view, rules, planner, in_full, fault)
     except NoPlan as why:
         return standstill(view, str(why))
-    except Exception as error:
+    except POLICY_FAILURES as error:
         place = where(type(rules.policy), error)
         return standstill(view, f"{place}: the policy raised: {traceback.format_exc(limit=-3)}")
     late = clock.now() - began

@@ -32,7 +32,11 @@ def check_target(path: Path) -> Path:
 
 def write_trace(trace: Trace, path: Path) -> None:
     """The file is whole or not there; what read_trace reads back is the same trace, byte for byte alike."""
-    check_target(path)
+    fill_file(trace, check_target(path))
+
+
+def fill_file(trace: Trace, path: Path) -> None:
+    """The same into a file of any name, which is to become the trace."""
     columns = columns_of(trace)
     write_with(path, lambda text: write_rows(text, list(columns), zip(*columns.values(), strict=True)))
 

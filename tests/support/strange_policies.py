@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,6 +40,28 @@ class Raises:
 
     def _share(self, view: View) -> float:
         return view.now / 0
+
+
+@dataclass(frozen=True)
+class Exits:
+    """Calls sys.exit as if all were well."""
+
+    def plan(self, view: View) -> Plan:
+        """No plan, ever."""
+        sys.exit(0)
+
+
+@dataclass(frozen=True)
+class Talks:
+    """Prints something at each look."""
+
+    def __post_init__(self) -> None:
+        print("here I am")
+
+    def plan(self, view: View) -> Plan:
+        """A plan as it should be."""
+        print("hello from plan")
+        return Plain().plan(view)
 
 
 @dataclass(frozen=True)

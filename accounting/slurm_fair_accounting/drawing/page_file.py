@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slurm_fair.errors import InputError, SlurmFairError
-from slurm_fair.output import leads_to, open_folder, write_text
+from slurm_fair.output import leads_to, open_folder, refuse_database, write_text
 
 Write = Callable[[str], None]
 _MOST_LINKS = 40  # as many as Linux follows
 
 
 @contextmanager
-def replacing(path: Path, read_too: Path | None = None) -> Iterator[Write]:
+def replacing(path: Path, read_too: Collection[Path] = ()) -> Iterator[Write]:
     """Gives what writes `path`: beside it, synced, renamed; refuses at once a path that cannot be written."""
-    target, beside = target_and_beside(path, () if read_too is None else (read_too,))
+    target, beside = target_and_beside(path, read_too)
     try:
         yield lambda text: _write(target, beside, text)
     finally:
@@ -30,8 +30,8 @@ def target_and_beside(path: Path, read_too: Collection[Path] = ()) -> tuple[Path
     """The file that `path` leads to, and the file beside it that is to be written first; both can be."""
     refuse_no_file(path)
     target = leads_to(path)  # a link stays one
-    if target in {Path(os.path.realpath(other)) for other in read_too}:
-        raise InputError(f"{path}: is read here too: name another file")
+    refuse_what_is_read(path, read_too)
+    refuse_database(target)
     try:
         with open_folder(target) as folder:
             folder.need_name(target.name)
@@ -42,6 +42,12 @@ def target_and_beside(path: Path, read_too: Collection[Path] = ()) -> tuple[Path
             f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
         ) from None
     return target, target.with_name(name)
+
+
+def refuse_what_is_read(path: Path, read_too: Collection[Path]) -> None:
+    """Refuse a name that leads to one of the files that are read."""
+    if os.path.realpath(path) in {os.path.realpath(other) for other in read_too}:
+        raise InputError(f"{path}: is read here too: name another file")
 
 
 def put_in_place(beside: Path, target: Path) -> None:

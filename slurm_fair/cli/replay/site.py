@@ -51,7 +51,7 @@ class LiveSite:
         """Every run that lived in a period."""
         found = read_past(self.commands, period.start, period.end, self.scope)
         if isinstance(found, str):
-            raise InputError(f"accounting tells nothing ({found}): is slurmdbd up? {_SAVED}")
+            raise SlurmError(f"accounting tells nothing ({found}): is slurmdbd up? {_SAVED}")
         return found
 
     def machines(self) -> tuple[Machines, tuple[str, ...]]:
@@ -61,7 +61,7 @@ class LiveSite:
         except SlurmError as problem:
             seen = str(problem)
         if isinstance(seen, str):
-            raise InputError(f"the nodes cannot be seen ({seen}): give --gpus N or --cluster FILE.toml")
+            raise SlurmError(f"the nodes cannot be seen ({seen}): give --gpus N or --cluster FILE.toml")
         return machines_of_site(seen, self.scope)
 
     def gpu_weights(self) -> GpuWeights:
@@ -72,10 +72,10 @@ class LiveSite:
         try:
             seen, answer = read_nodes(self.commands), self.commands.run("scontrol", "-o", "show", "partition")
         except SlurmError as problem:
-            raise InputError(f"Slurm's weights cannot be read ({problem}): give --gpu-weights") from None
+            raise SlurmError(f"Slurm's weights cannot be read ({problem}): give --gpu-weights") from None
         if isinstance(seen, str) or not answer.whole:
             why = seen if isinstance(seen, str) else answer.complaint
-            raise InputError(f"Slurm's weights cannot be read ({why}): give --gpu-weights")
+            raise SlurmError(f"Slurm's weights cannot be read ({why}): give --gpu-weights")
         territory = Territory.of(seen, self.scope)
         types = {seen.nodes[name].gpu_type for name in territory.nodes}
         return billing_of(answer.out.splitlines(), territory.partitions, types).weights
@@ -87,7 +87,7 @@ class LiveSite:
         except SlurmError as problem:
             shares = str(problem)
         if isinstance(shares, str):
-            raise InputError(
+            raise SlurmError(
                 f"Slurm's shares cannot be read ({shares}): give --weights equal, demand, requested or FILE"
             )
         return {tenant: shares.of(tenant) for tenant in tenants}

@@ -14,7 +14,10 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Protocol, TypeVar
 
 from slurm_fair.cli.simulate.one_run import Beat
+from slurm_fair.cli.stopping import SIGNALS
 from slurm_fair.errors import SlurmFairError
+
+_FOR_THE_FIRST = (signal.SIGINT, *SIGNALS)
 
 
 class Named(Protocol):
@@ -107,22 +110,34 @@ class Crew(Generic[_Order, _Result]):
 
 @contextlib.contextmanager
 def _interruption_later() -> Iterator[None]:
-    """A terminal's Ctrl-C reaches all processes, and only the first one decides what it means.
+    """A terminal's Ctrl-C reaches all processes, as other signals may, and only the first decides what it means.
 
-    Processes that start in here are born with it blocked; one that comes meanwhile is heard at the end, when all
+    Processes that start in here are born with them blocked; one that comes meanwhile is heard at the end, when all
     of them are known.
     """
-    resource_tracker.ensure_running()  # it unblocks the signal when it starts
+    resource_tracker.ensure_running()  # it unblocks signals when it starts
     heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = {
+        each: signal.signal(each, lambda number, frame: heard.append(number))
+        for each in _FOR_THE_FIRST
+        if callable(signal.getsignal(each))
+    }
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_THE_FIRST)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        raise KeyboardInterrupt
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    for number in heard[:1]:
+        signal.raise_signal(number)
+
+
+def _leave_signals_to_the_first() -> None:
+    """Heed none of them from now on; what this process starts is born with its usual way of heeding them."""
+    for number in _FOR_THE_FIRST[1:]:
+        signal.signal(number, lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_FIRST[1:])
 
 
 def _live(pipe: Connection, order: _Order, work: Work[_Order, _Result]) -> None:
@@ -131,6 +146,7 @@ def _live(pipe: Connection, order: _Order, work: Work[_Order, _Result]) -> None:
     def say(word: _Word, value: Any) -> None:
         pipe.send((word, value))
 
+    _leave_signals_to_the_first()
     with contextlib.suppress(BrokenPipeError):
         try:
             done = work(order, lambda policy, ended, seconds: say(_Word.BEAT, (ended, seconds)))

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import click
 import numpy as np
 
+from slurm_fair.cli.base import configuration_read
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.given import FileOptions
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
@@ -35,10 +37,13 @@ JOB_COLUMNS = (
 
 
 class Outputs:
-    """Files that are written beside their names and get them only when everything went well."""
+    """Files that are written beside their names and get them only when everything went well.
+
+    None of them may be one of the inputs, or the configuration.
+    """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
-        self._inputs = frozenset(inputs)
+        self._inputs = frozenset([*inputs, *configuration_read(click.get_current_context(silent=True))])
         self._beside: dict[Path, Path] = {}
 
     def __enter__(self) -> Self:

@@ -14,6 +14,7 @@ import numpy as np
 
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
+from slurm_fair.policy.registry import prints_aside
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.drive import Simulation
 from slurm_fair.sim.port.clock import epoch_for
@@ -97,7 +98,7 @@ class _Pulse:
 
 def run_one(order: SimulationOrder, beat: Beat) -> FinishedRun:
     """One policy, in this process."""
-    with _cycles_looked_for_seldom():
+    with _cycles_looked_for_seldom(), prints_aside():
         if order.events_to is None:
             return _run(order, beat, None)
         # Only who wants the events waits for the journal's code.

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.base import OneLineErrors, our_version
+from slurm_fair.cli.base import OneLineErrors, configuration_read, our_version
 from slurm_fair.cli.simulate.crew import Crew, OrderEnd
 from slurm_fair.cli.simulate.given import part
 from slurm_fair.cli.simulate.options import (
@@ -166,7 +166,7 @@ def run_command(context: click.Context, /, trace: Path, out: Path, policies: str
     hands.check()
     grid = Grid(options["lease_list"], options["loads"], options["seeds"])
     ready = prepared(context, trace, policies, grid.leases, options)
-    with ResultsFile.to_write(out) as results:
+    with ResultsFile.to_write(out, [trace, *configuration_read(context)]) as results:
         results.belong(ready.about, ready.settings)
         every, there = ready.tasks(grid), results.done()
         tasks = [task for task in every if task.name not in there]

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.policy.registry import in_full, load_recorded
 from slurm_fair.store.connection import transaction, wrapped
 from slurm_fair.store.rows import plain
+from slurm_fair_accounting.drawing.page_file import refuse_no_file, refuse_what_is_read
 
 APPLICATION = 0x53465357  # says that a database is the file of a sweep
 FORMAT = 1
@@ -51,8 +52,10 @@ class ResultsFile:
         self.path, self._db = path, db
 
     @classmethod
-    def to_write(cls, path: Path) -> AbstractContextManager[ResultsFile]:
-        """The file, made where there is none."""
+    def to_write(cls, path: Path, read_too: Collection[Path] = ()) -> AbstractContextManager[ResultsFile]:
+        """The file, made where there is none; it is none of those that are read."""
+        refuse_no_file(path)
+        refuse_what_is_read(path, read_too)
         return cls._opened(path, path, cls._prepare)
 
     @classmethod

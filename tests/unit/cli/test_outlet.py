@@ -157,3 +157,23 @@ def test_a_stream_that_was_closed_before_takes_no_words_of_a_file(
     with open(mine) as file:
         assert file.read() == "mine"
     assert done.stdout == ("" if " >" in f" {closed}" else "out\n")
+
+
+@pytest.mark.parametrize(("encoding", "errors"), [("latin-1", "strict"), ("ascii", "surrogateescape")])
+def test_any_text_can_be_written_in_any_encoding(encoding: str, errors: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors=errors)
+    with redirect_stdout(stream), readers_may_leave():
+        print("gr\u00f6\u00dfe-\u65e5\U0001f680")
+    assert stream.errors == errors
+    shown = raw.getvalue().decode(encoding)
+    assert shown.endswith("e-\\u65e5\\U0001f680\n")
+    assert shown.startswith("gr\u00f6\u00df" if encoding == "latin-1" else "gr\\xf6\\xdf")
+
+
+def test_bytes_that_a_utf_8_stream_was_to_pass_on_pass() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape")
+    with redirect_stdout(stream), readers_may_leave():
+        print("\udcff\u65e5")
+    assert raw.getvalue() == b"\xff\xe6\x97\xa5\n"

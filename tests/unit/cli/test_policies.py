@@ -53,6 +53,21 @@ def test_a_policy_that_cannot_be_loaded_stays_in_the_list_and_says_why() -> None
     assert [(said.code, "is no dataclass" in said.complaint) for said in refused] == [(2, True), (2, True)]
 
 
+def test_a_policy_that_exits_while_it_is_imported_stays_in_the_list_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "policy_that_exits.py"
+    module.write_text("print('importing')\nimport sys\nsys.exit(7)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with strange.entry("mine", "policy_that_exits:Mine"):
+        listed, refused = call("policies", "--json"), call("policies", "mine")
+    mine = next(row for row in json.loads(listed.out)["policies"] if row["policy"] == "mine")
+    assert (listed.code, mine["usable"]) == (0, False)
+    assert f"{module}:3: policy 'mine' cannot be loaded" in mine["idea"]
+    assert "SystemExit: 7" in mine["idea"]
+    assert (refused.code, refused.out, "SystemExit: 7" in refused.err) == (2, "", True)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

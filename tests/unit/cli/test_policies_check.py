@@ -20,6 +20,7 @@ SCHEMAS = Path(__file__).parents[3] / "docs" / "schema"
 # Of each policy the rule that it breaks, what is said of it, and the line that is named: one with these words.
 BREAKS: list[tuple[type, str, str, str]] = [
     (strange.Raises, "plan", "ZeroDivisionError", "return view.now / 0"),
+    (strange.Exits, "plan", "SystemExit: 0", "sys.exit(0)"),
     (strange.Nothing, "plan", "plan(view) returned None, not a Plan", "def plan"),
     (strange.Crowded, "plan", "it gives GPUs away that are not free", "def plan"),
     (strange.Twice, "twice", "the order lists job", "np.append(rows, rows)"),
@@ -101,3 +102,9 @@ def test_what_a_person_reads_names_the_rule_the_line_and_the_cure() -> None:
     assert "error    unsaid  it plans where nobody said anything of the work\n" in said.out
     assert "strange_policies.py:" in said.out
     assert said.complaint.endswith("policy mine breaks 1 of 11 rules (unsaid): mend these first")
+
+
+def test_what_a_policy_prints_is_no_part_of_the_document() -> None:
+    said, rules = checked(strange.Talks)
+    assert (said.code, {row["level"] for row in rules.values()}) == (0, {"ok"})
+    assert {"here I am", "hello from plan"} <= set(said.err.splitlines())
