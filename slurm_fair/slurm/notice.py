@@ -31,6 +31,7 @@ _TEXT = re.compile(
     r"id=([0-9a-f]{16}),until=([0-9]{1,11}),host=([A-Za-z0-9_./-]{1,64}),pid=([0-9]{1,10}),"
     r"dir=([A-Za-z0-9_./-]{1,200})"
 )
+_OPERATOR = re.compile(r"UserName=(\S+)\([0-9]+\) .* AdminLevel=(?:Operator|Administrator)")
 _JOB = re.compile(r"[1-9][0-9]{0,9}")
 _ODD = re.compile(r"[^A-Za-z0-9_./-]")
 _SUBMIT = (
@@ -90,13 +91,22 @@ def _notice(line: str) -> Notice | None:
 
 def _trusted(commands: Commands) -> set[int]:
     """Accounts whose notices count; what another user writes into a job of this name is nothing."""
-    names = _words(commands, "sacctmgr", "-nP", "show", "user", "format=user,adminlevel")
-    acting = [name for name, _, level in (line.partition("|") for line in names) if level not in ("", "None")]
+    acting = _operators(commands)
     slurm_user = (
         line for line in _words(commands, "scontrol", "show", "config") if line.startswith("SlurmUser ")
     )
     acting += [line.partition("=")[2].strip().partition("(")[0] for line in slurm_user]
     return {0, os.geteuid()} | set(_uids(acting))
+
+
+def _operators(commands: Commands) -> list[str]:
+    """The Operators and Administrators; slurmctld keeps them too, where slurmdbd does not answer."""
+    answer = commands.run("sacctmgr", "-nP", "show", "user", "format=user,adminlevel")
+    if answer.whole:
+        names = (line.partition("|") for line in answer.out.splitlines())
+        return [name for name, _, level in names if level not in ("", "None")]
+    kept = map(_OPERATOR.fullmatch, _words(commands, "scontrol", "show", "assoc_mgr", "flags=users"))
+    return [found[1] for found in kept if found]
 
 
 def _words(commands: Commands, *argv: str) -> list[str]:

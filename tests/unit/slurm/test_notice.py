@@ -23,12 +23,26 @@ from slurm_fair.slurm.notice import (
 LEASE = 60.0
 
 
+KEPT = """Current Association Manager state
+
+User Records
+
+UserName=root(0) DefAccount=root DefWckey= AdminLevel=Administrator
+UserName=daemon(1) DefAccount=ops DefWckey= AdminLevel=Operator
+UserName=games(5) DefAccount=all DefWckey= AdminLevel=None
+UserName=sync(4) DefAccount=all DefWckey= AdminLevel=Not Set
+
+No associations currently cached in Slurm.
+"""  # of `scontrol show assoc_mgr`
+
+
 class NoticeQueue(Commands):
     """sbatch, scontrol, scancel and squeue for held jobs that carry a comment, as Slurm 22.05 answers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.jobs: dict[int, tuple[int, str]] = {}
+        self.without_dbd = False
         self.next, self.dead, self.refuses, self.said = 1, False, False, list[str]()
 
     def run(
@@ -37,6 +51,12 @@ class NoticeQueue(Commands):
         self.said.append(" ".join(argv[:2]))
         if self.dead:
             return CommandResult(argv, 1, "", "Unable to contact slurm controller (connect failure)", 1.0)
+        if argv[:2] == ("sacctmgr", "-nP") and self.without_dbd:
+            return CommandResult(
+                argv, 1, "", "sacctmgr: error: Sending PersistInit msg: Connection refused", 1.0
+            )
+        if argv == ("scontrol", "show", "assoc_mgr", "flags=users"):
+            return CommandResult(argv, 0, KEPT, "", 0.0)
         if argv[:2] == ("sacctmgr", "-nP"):
             return CommandResult(argv, 0, "root|Administrator\ndaemon|Operator\ngames|None\n", "", 0.0)
         if argv == ("scontrol", "show", "config"):
@@ -219,3 +239,11 @@ def test_a_notice_among_jobs_that_are_left_alone_is_told_as_what_it_is(
     told = with_notices(alone, ours.jobs)
     assert [each.reason for each in told] == [REASON, "asks for no GPU"]
     assert with_notices(alone[1:], ours.jobs) == alone[1:]
+
+
+def test_without_slurmdbd_slurmctld_tells_whose_notices_count(queue: NoticeQueue) -> None:
+    queue.without_dbd = True
+    text = "slurm_fair:notice,v=1,id=0123456789abcdef,until=1900000000,host=h2,pid=9,dir=/var/lib/x"
+    for user in (1, 4, 5):
+        queue.submit(user, text)
+    assert [notice.job for notice in read_notices(queue)] == [1], "of the Operator, and of no other user"
