@@ -10,8 +10,13 @@ _HALF_ALIKE = 0.5
 
 
 def nearest(wrong: str, known: Iterable[str], alike: float = _HALF_ALIKE) -> str:
-    """The known name that is most like a wrong one, and at least so much; empty where none is."""
-    return next(iter(get_close_matches(wrong[:_MOST_LETTERS], list(known), n=1, cutoff=alike)), "")
+    """The known name that is most like a wrong one, and at least so much; empty where none is.
+
+    Small and capital letters are alike.
+    """
+    by_letters = {name.lower(): name for name in reversed(list(known))}
+    close = get_close_matches(wrong[:_MOST_LETTERS].lower(), list(by_letters), n=1, cutoff=alike)
+    return by_letters[close[0]] if close else ""
 
 
 def did_you_mean(wrong: str, known: Iterable[str], otherwise: str = "") -> str:

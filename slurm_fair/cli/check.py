@@ -10,7 +10,7 @@ import click
 
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.status import JSON
-from slurm_fair.cli.table import clean
+from slurm_fair.cli.table import clean, takes_style
 from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
@@ -57,7 +57,7 @@ def _summary(diagnosis: Diagnosis) -> str:
 
 
 def _print(shown: list[tuple[str, Finding]]) -> None:
-    colour = sys.stdout.isatty()
+    colour = takes_style(sys.stdout)
     for area, finding in shown:
         level = f"{finding.level.value:<8}"
         head = click.style(level, fg=_COLOURS[finding.level]) if colour else level

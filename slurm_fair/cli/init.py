@@ -214,10 +214,12 @@ class _Found(StrEnum):
 
 
 def _sorted_out(wanted: list[File], force: bool) -> list[File]:
-    """Say what becomes of each file; those to write, or an error when one is in the way."""
+    """Say what becomes of each file; those to write, or an error when one is in the way or has no place."""
+    states = [(file, _state(file)) for file in wanted]
+    if force or all(state is not _Found.DIFFERS for _, state in states):
+        _make_places([file for file, state in states if state in (_Found.NEW, _Found.DIFFERS)])
     fresh, in_the_way = [], []
-    for file in wanted:
-        state = _state(file)
+    for file, state in states:
         click.echo(f"{state:<9} {file.path}")
         if state is _Found.NEW or (state is _Found.DIFFERS and force):
             fresh.append(file)
@@ -236,6 +238,15 @@ def _sorted_out(wanted: list[File], force: bool) -> list[File]:
     return fresh
 
 
+def _make_places(fresh: list[File]) -> None:
+    """Make the folders of files before anything is said of these."""
+    for file in fresh:
+        try:
+            file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None
+
+
 def _state(file: File) -> _Found:
     try:
         text = file.path.read_text(errors="surrogateescape")
@@ -252,7 +263,6 @@ def _state(file: File) -> _Found:
 
 def _write(file: File) -> None:
     try:
-        file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         write_kept(file.path, file.text, file.mode)
         file.path.chmod(file.mode)
     except OSError as problem:

@@ -11,7 +11,7 @@ import click
 
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.status import JSON
-from slurm_fair.cli.table import clean
+from slurm_fair.cli.table import clean, takes_style
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
 from slurm_fair.policy.registry import load, prints_aside
@@ -99,7 +99,7 @@ def _rows(trial: PolicyTrial) -> list[dict[str, Any]]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    colour = sys.stdout.isatty()
+    colour = takes_style(sys.stdout)
     for row in rows:
         level = f"{row['level']:<8}"
         head = click.style(level, fg=_COLOURS[row["level"]]) if colour else level

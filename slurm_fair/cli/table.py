@@ -14,7 +14,7 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.render import NOTHING
 from slurm_fair_accounting.render import safe as clean
 
-__all__ = ["TextColumn", "clean", "duration", "instant", "on_terminal", "print_table"]
+__all__ = ["TextColumn", "clean", "duration", "instant", "on_terminal", "print_table", "takes_style"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,11 @@ def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def takes_style(stream: TextIO | None) -> bool:
+    """True if it is a terminal that can show bold and coloured text, and somebody wants that."""
+    return on_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def print_table(
     columns: Sequence[TextColumn], rows: Sequence[Mapping[str, Any]], parsable: bool = False
 ) -> None:
@@ -43,7 +48,7 @@ def print_table(
         return
     widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
     right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]
-    bold = on_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+    bold = takes_style(sys.stdout)
     head = "  ".join(_fit(t, w, r) for t, w, r in zip(titles, widths, right, strict=True)).rstrip()
     click.echo(click.style(head, bold=True) if bold else head)
     for line in cells:

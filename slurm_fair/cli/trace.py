@@ -14,6 +14,7 @@ from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.errors import InputError
+from slurm_fair.model.counted import counted
 from slurm_fair.trace import (
     WORKLOADS,
     Description,
@@ -76,8 +77,10 @@ def convert_command(
         outputs.commit()
     list_bad(input_file, reading)
     left = [f"{count} {why}" for why, count in sorted(reading.left_out.items())]
-    left += [f"{len(reading.bad)} bad rows"] if reading.bad else []
-    click.echo(f"{out}: {len(reading.trace)} jobs" + (f"; left out: {', '.join(left)}" if left else ""))
+    left += [counted(len(reading.bad), "bad row")] if reading.bad else []
+    click.echo(
+        f"{out}: {counted(len(reading.trace), 'job')}" + (f"; left out: {', '.join(left)}" if left else "")
+    )
 
 
 @trace.command("generate")
@@ -138,7 +141,9 @@ def generate_command(
         fill_file(made, beside)
         outputs.commit()
     hours = float(made.gpu_seconds.sum()) / 3600
-    click.echo(f"{out}: {len(made)} jobs, {hours:.1f} GPU-hours, over {duration(float(made.submit_s.max()))}")
+    click.echo(
+        f"{out}: {counted(len(made), 'job')}, {hours:.1f} GPU-hours, over {duration(float(made.submit_s.max()))}"
+    )
 
 
 @trace.command("describe")

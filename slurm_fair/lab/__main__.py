@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     except SlurmFairError as error:
         _say(str(error))
         return error.exit_code
+    except OSError as error:
+        _say(f"lab: {error.filename or options.folder}: {error.strerror}: name another file or folder")
+        return InputError.exit_code
     return 0
 
 

@@ -47,12 +47,19 @@ def not_negative(text: str) -> float:
 
 def read_instant(text: str) -> float:
     """Seconds since some beginning."""
-    return _within_a_century(text, not_negative(text))
+    return _within_a_century(text, not_negative(_as_seconds(text)))
 
 
 def duration_or_nan(text: str) -> float:
     """Seconds above 0; NaN where they are not given."""
-    return _within_a_century(text, positive(text)) if text else math.nan
+    return _within_a_century(text, positive(_as_seconds(text))) if text else math.nan
+
+
+def _as_seconds(text: str) -> str:
+    """The cell, unless it is a time in some other form, such as 10m or 1:00:00."""
+    if text.strip() and _NUMBER.fullmatch(text) is None:
+        raise BadCell(f"{shown(text)} is no number: give seconds")
+    return text
 
 
 def _within_a_century(text: str, seconds: float) -> float:

@@ -54,5 +54,9 @@ def refuse(path: object, faults: Sequence[Fault], cure: str = "--skip-bad leaves
     """Raise for the first bad row, and say how many more there are."""
     if not faults:
         return
-    more = f"{len(faults) - 1} more bad rows follow; " if len(faults) > 1 else ""
+    more = f"{_rows(len(faults) - 1)}; " if len(faults) > 1 else ""
     raise InputError(f"{faults[0].words(path)} ({more}{cure})")
+
+
+def _rows(count: int) -> str:
+    return "1 more bad row follows" if count == 1 else f"{count} more bad rows follow"

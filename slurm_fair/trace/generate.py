@@ -36,7 +36,7 @@ class TraceWish:
         if not 0 < self.jobs <= _MOST_JOBS or not 0 < self.tenants <= _MOST_JOBS:
             raise InputError(f"jobs and tenants must be above 0 and at most {_MOST_JOBS}")
         if self.gpus <= 0 or not 0 <= self.zipf <= 100:
-            raise InputError("gpus must be above 0, zipf 0 to 100")
+            raise InputError(f"gpus must be above 0, zipf 0 to 100, not {self.gpus} and {self.zipf:g}")
         if self.rate_per_hour is not None and self.load is not None:
             raise InputError("a rate and a load cannot both be given: each follows from the other")
         for name, value in (("rate", self.rate_per_hour), ("load", self.load)):

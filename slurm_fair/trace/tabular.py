@@ -75,9 +75,22 @@ def _even(rows: Iterator[Row], width: int, cure: str) -> Iterator[Row | Fault]:
             yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: {cure}")
 
 
+_OTHER_SEPARATORS = {"\t": "tabs", ";": "semicolons"}
+
+
+def _refuse_other_separator(where: str, heads: Sequence[str], required: Sequence[str]) -> None:
+    """Name what separates the columns of a table that seems to have one."""
+    if len(heads) > 1 or len(required) < 2:
+        return
+    for separator, name in _OTHER_SEPARATORS.items():
+        if separator in heads[0]:
+            raise InputError(f"{where}: {name} are between its columns: put commas there")
+
+
 def _header(
     where: str, heads: Sequence[str], required: Sequence[str], other_names: Mapping[str, str]
 ) -> tuple[str, ...]:
+    _refuse_other_separator(where, heads, required)
     columns = tuple(other_names.get(head, head) for head in heads)
     seen: set[str] = set()
     for at, (head, column) in enumerate(zip(heads, columns, strict=True), start=1):

@@ -61,13 +61,16 @@ def put_in_place(beside: Path, target: Path) -> None:
 
 def refuse_no_file(path: Path) -> None:
     """Refuse what is no file, and what somebody holds open: /dev/stdout would be replaced, not written to."""
+    if str(path) == "-":
+        raise InputError("-: nothing but the result goes to standard output: name a file")
     # os.path asks without raising where a directory may not be looked into; the attempt to write says why
     if _leads_to_open_file(path) or (
         os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     ):
         raise InputError(f"{path}: is no plain file: name one")
     if os.path.isdir(path):
-        raise InputError(f"{path}: is a directory: name a file in it")
+        empty = " (the name was empty, or a dot)" if str(path) == "." else ""
+        raise InputError(f"{path}: is a directory{empty}: name a file in it")
 
 
 def _leads_to_open_file(path: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from slurm_fair.cli.table import clean
+from slurm_fair.model.counted import counted
 from slurm_fair.trace import Reading
 
 _MOST_LISTED = 20
@@ -19,4 +20,4 @@ def list_bad(path: Path, reading: Reading) -> None:
     for fault in reading.bad[:_MOST_LISTED]:
         click.echo(f"left out: {clean(fault.words(path))}", err=True)
     if len(reading.bad) > _MOST_LISTED:
-        click.echo(f"left out: {len(reading.bad) - _MOST_LISTED} more bad rows", err=True)
+        click.echo(f"left out: {counted(len(reading.bad) - _MOST_LISTED, 'more bad row')}", err=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,14 +35,12 @@ class EventsOut:
         self._truth = {name: column.tolist() for name, column in truth.items()}
         self._began, self._hour, self._last_time, self._in_order = epoch, epoch + _HOUR, epoch, True
         self._last: tuple[TickRecord, Standing] | None = None
-        try:
+        with self._named_errors():
             self._file = open_anew(path)
-        except OSError as problem:
-            raise SlurmFairError(f"{path}: cannot be written: {problem.strerror}") from None
-        for tenant in sorted(set(self._trace.tenant.tolist())):
-            name = self._trace.tenants[tenant]
-            nothing = TenantMoment(epoch, name, scenario.weights.get(name, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0)
-            self._file.write(account_line(nothing))
+            for tenant in sorted(set(self._trace.tenant.tolist())):
+                name = self._trace.tenants[tenant]
+                nothing = TenantMoment(epoch, name, scenario.weights.get(name, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0)
+                self._file.write(account_line(nothing))
 
     def __enter__(self) -> Self:
         return self
@@ -51,10 +51,16 @@ class EventsOut:
         try:
             if kind is None:
                 self._finish()
-        finally:
+        except BaseException:
+            self._drop()
+            raise
+        if kind is not None:
+            self._drop()
+            return
+        with self._named_errors():
             self._file.close()
-        if kind is None and not self._in_order:
-            self._put_in_order()
+            if not self._in_order:
+                self._put_in_order()
 
     def take(self, tick: TickRecord, standing: Standing) -> None:
         """Write the events of one tick."""
@@ -80,7 +86,21 @@ class EventsOut:
             # The end of a job that keeps its GPUs until a round is over is told only then.
             self._in_order = self._in_order and lines[0][0] >= self._last_time
             self._last_time = lines[-1][0]
-        self._file.writelines(line for _, line in lines)
+        with self._named_errors():
+            self._file.writelines(line for _, line in lines)
+
+    def _drop(self) -> None:
+        """Close a file that nobody will read."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """A full disk is told with the file that did not go on to it."""
+        try:
+            yield
+        except OSError as problem:
+            raise SlurmFairError(f"{self._path}: cannot be written: {problem.strerror}") from None
 
     def _named(self, event: Event) -> Event:
         """A job's name and app in the trace beside its number, its place there, and at its end what it is."""

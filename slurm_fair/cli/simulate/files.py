@@ -18,7 +18,7 @@ from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.given import FileOptions
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.setups import PolicySetup
-from slurm_fair.errors import InputError
+from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
 from slurm_fair.model.columns import Floats
@@ -55,6 +55,15 @@ class Outputs:
         for beside in self._beside.values():
             with contextlib.suppress(OSError):
                 beside.unlink()
+        if isinstance(problem, SlurmFairError):
+            self._name_targets(problem)
+
+    def _name_targets(self, problem: SlurmFairError) -> None:
+        """An error that names a file which is nobody's business is of the file that it was to become."""
+        words = str(problem)
+        for target, beside in self._beside.items():
+            words = words.replace(str(beside), str(target))
+        problem.args = (words,)
 
     def will_write(self, path: Path) -> Path:
         """The temporary file that is to become `path`; refused when that cannot be written."""

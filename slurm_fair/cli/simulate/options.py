@@ -17,6 +17,7 @@ from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.policy.registry import DEFAULT_POLICY
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.truthfulness import MOST_ERROR
+from slurm_fair.suggest import nearest
 from slurm_fair.trace.cells import CENTURY
 
 FILE = click.Path(path_type=Path)
@@ -42,6 +43,15 @@ def seconds_above_zero(text: str) -> float:
     if seconds < LEAST_SECONDS:
         raise click.BadParameter(f"{text!r} is shorter than a millisecond ({LEAST_SECONDS:g})")
     return _seconds(text)
+
+
+def _or_word(text: str, *words: str) -> float | str:
+    """One of some words, or seconds."""
+    if text in words:
+        return text
+    if meant := nearest(text, words):
+        raise click.BadParameter(f"{text!r} is no number of seconds above 0; did you mean {meant!r}?")
+    return seconds_above_zero(text)
 
 
 def _half_life(text: str) -> float:
@@ -82,10 +92,8 @@ SECONDS = Written("S", _seconds)
 SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
 HALF_LIFE = Written("S", _half_life)
 SECONDS_OR_NEVER = Written("S|never", lambda text: math.inf if text == "never" else _seconds(text))
-RENEWAL: Written[float | str] = Written(
-    "S|auto|term", lambda text: text if text in (AUTO, A_TERM) else seconds_above_zero(text)
-)
-INTERVAL: Written[float | str] = Written("S", lambda text: AUTO if text == AUTO else seconds_above_zero(text))
+RENEWAL: Written[float | str] = Written("S|auto|term", lambda text: _or_word(text, AUTO, A_TERM))
+INTERVAL: Written[float | str] = Written("S", lambda text: _or_word(text, AUTO))
 
 
 class Part(click.FloatRange):

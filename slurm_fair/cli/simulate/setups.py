@@ -143,7 +143,7 @@ def check_setup(setup: PolicySetup) -> None:
     if terms.interval > terms.term:
         raise InputError(
             f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {setup.policy}: "
-            "give a shorter --interval or a longer --lease"
+            "give a shorter --interval or longer leases"
         )
 
 

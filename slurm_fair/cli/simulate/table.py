@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from enum import Enum
 import click
 
 from slurm_fair.cli.simulate.repeats import Row, deviation_of, mean_of
-from slurm_fair.cli.table import on_terminal
+from slurm_fair.cli.table import on_terminal, takes_style
 from slurm_fair_accounting.render import NOTHING, duration_text
 
 BEST, ALIKE = "*", "="
@@ -231,7 +230,7 @@ def print_comparison(rows: Sequence[Row], lead: Sequence[str], notes: Sequence[s
     """Print the table between lead and notes to standard output; emphasis only on a terminal that wants it."""
     click.echo("\n".join(lead) + "\n")
     terminal = on_terminal(sys.stdout)
-    styled = terminal and "NO_COLOR" not in os.environ
+    styled = takes_style(sys.stdout)
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if terminal else _WIDTH
     for line in lines_of(rows, width, (lambda text: click.style(text, bold=True)) if styled else str):
         click.echo(line)

@@ -16,7 +16,8 @@ from slurm_fair.cli.written import each_once
 OWN = "own"  # the policy's own lease term
 MOST_LOAD = 1000.0
 MOST_SEEDS = 10_000
-_SEEDS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
+LARGEST_SEED = 999_999_999
+_SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ def seed_list(text: str) -> tuple[int, ...]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
             raise click.BadParameter(f"{text!r} is no list of seeds: write 0,1,2 or 0-9")
+        if last > LARGEST_SEED and last - first < MOST_SEEDS:
+            raise click.BadParameter(f"{text!r}: seeds go up to {LARGEST_SEED}")
         if len(found) + last - first >= MOST_SEEDS:
             raise click.BadParameter(f"{text!r} is more than {MOST_SEEDS} seeds: list fewer")
         found += range(first, last + 1)

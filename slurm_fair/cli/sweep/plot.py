@@ -62,6 +62,8 @@ def plot_command(file: Path, out: Path, across: str | None, wanted: tuple[Metric
     Points are means over the seeds; bars reach one standard deviation up and down. Where lease terms and loads
     both differ, each term (or load) has a curve of its own.
     """
+    if out.suffix != ".svg":
+        raise InputError(f"{out}: the charts are SVG: give a name that ends in .svg")
     with ResultsFile.to_read(file) as results:
         about, rows = results.about(), results.rows()
     groups = [group for group in groups_of(rows) if group.seeds]

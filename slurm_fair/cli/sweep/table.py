@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import sys
 import textwrap
 from collections import Counter
@@ -22,7 +21,7 @@ from slurm_fair.cli.sweep.groups import METRICS, Group, by_load, groups_of
 from slurm_fair.cli.sweep.progress import failure
 from slurm_fair.cli.sweep.results_file import DONE, About, ResultsFile
 from slurm_fair.cli.sweep.task import Row
-from slurm_fair.cli.table import clean, on_terminal
+from slurm_fair.cli.table import clean, takes_style
 from slurm_fair.errors import InputError
 from slurm_fair_accounting.render import NOTHING
 
@@ -138,7 +137,7 @@ def print_groups(groups: Sequence[Group], shown: Sequence[Metric], each: bool = 
         max(map(len, (*head, *texts))) for head, texts in zip(heads, zip(*lines, strict=True), strict=True)
     ]
     most = max(map(len, heads))
-    bold = on_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+    bold = takes_style(sys.stdout)
     for at in range(most):
         texts = [head[at - most + len(head)] if at >= most - len(head) else "" for head in heads]
         click.echo(click.style(_aligned(texts, widths), bold=True) if bold else _aligned(texts, widths))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
-from slurm_fair.model.counted import first_of
+from slurm_fair.model.counted import counted, first_of
 from slurm_fair.model.gpu_weight import mean_weight, of_types
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.columns import JobColumns
@@ -179,13 +179,19 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
         raise InputError(
             f"{missing}: name a cluster that has it with --cluster, or leave the jobs out with --too-large drop"
         )
-    names = first_of([f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows.tolist()], 3)
+    names = first_of([f"{trace.job_id[row]} ({_size(trace, row)})" for row in rows.tolist()], 3)
     measured = ", or run on none of its GPU types as they were measured" if throughputs else ""
+    want = "wants" if len(rows) == 1 else "want"
+    cluster = f"{counted(machines.total_gpus, 'GPU')} on {counted(len(machines), 'node')}"
     raise InputError(
-        f"{len(rows)} of {len(trace)} jobs want more GPUs of one type, or more nodes, than the cluster's "
-        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give{measured}: {names}: give more, or "
-        "leave them out with --too-large drop"
+        f"{len(rows)} of {counted(len(trace), 'job')} {want} more GPUs of one type, or more nodes, than the "
+        f"cluster's {cluster} can give{measured}: {names}: give more, or leave them out with --too-large drop"
     )
+
+
+def _size(trace: Trace, row: int) -> str:
+    gpus, nodes = trace.whole_gpus.item(row), trace.node_count.item(row)
+    return counted(gpus, "GPU") + (f" on {counted(nodes, 'node')}" if nodes else "")
 
 
 def missing_types(trace: Trace, machines: Machines) -> str:

@@ -33,6 +33,7 @@ from slurm_fair.reconcile import Limits
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.builders import job, snapshot
 from tests.support.fake_slurm import PushedClock
+from tests.support.strange_policies import Exits
 from tests.support.tick_bench import BEGAN, DONE, TERMS, Judge, TickBench, gated, kinds, running
 
 # -- blind --------------------------------------------------------------------------------------------------------
@@ -132,6 +133,7 @@ class Explains:
     ("policy", "note"),
     [
         (Raises(), "the policy raised: "),
+        (Exits(), "the policy raised: "),
         (Answers(), "the policy raised: "),
         (Explains(), "the policy raised: "),
         (Says(Verdict.GRANT), "it grants a job that cannot start now"),
@@ -139,6 +141,7 @@ class Explains:
     ],
     ids=[
         "it raises",
+        "it exits",
         "it returns nothing",
         "it cannot say why",
         "it grants who runs",
