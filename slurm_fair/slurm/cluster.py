@@ -42,7 +42,7 @@ from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
-from slurm_fair.slurm.reading.queue import Queue, may_take_gpus
+from slurm_fair.slurm.reading.queue import Closing, Queue, may_take_gpus
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.reading.slurmctld import configured, started_at
@@ -136,7 +136,8 @@ class SlurmCluster:
             return Blind(self._now(), rows)
         self._say_what_cannot_be_read(machines)
         complaint = self._learn_of_slurmctld(rows)
-        rows["exclusive"] &= self._tells_exclusive
+        believed = Closing.SOME_RELEASES if self._tells_exclusive else Closing.ALL_RELEASES
+        rows["exclusive"] = rows["closes"] >= believed
         complaint = complaint or self._learn(rows) or self._learn_of_gpus(machines)
         if complaint:
             return Blind(self._now(), complaint)

@@ -1,6 +1,7 @@
 """GPUs that nobody else can use beside a job, because it takes all CPUs or memory of its node, or the node itself.
 
-They count as the job's own: it is planned where they are free, and charged for them. Whoever else is to use a GPU
+They count as the job's own: it is planned where they are free, and charged for them. A job that shares its nodes
+with jobs of its user alone (`--exclusive=user`) takes them like any exclusive one. Whoever else is to use a GPU
 needs a CPU of the node, and an eighth of a GPU's even part of its memory.
 """
 
@@ -48,12 +49,9 @@ def with_what_lies_idle(
         return held.take(held.gpus > 0)
     has, parts = _Has.of(names, machines), np.maximum(raw["nodes"][held.row], 1)
     here = _Has(*(column[held.node] for column in has))
-    idle = (
-        here.gpus
-        - held.gpus
-        - here.beside(-(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts))
-    )
-    idle = np.maximum(idle, 0)
+    beside = here.beside(-(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts))
+    beside[raw["exclusive"][held.row]] = 0
+    idle = np.maximum(here.gpus - held.gpus - beside, 0)
     left = has.gpus - np.bincount(held.node, held.gpus, len(names)).astype(np.int64)
     for at in idle.nonzero()[0].tolist():
         node = held.node.item(at)
@@ -84,14 +82,14 @@ def as_it_must_lie(
     count = np.maximum(np.maximum(count, some["nodes"]), 1)
     beside = here.beside(-(-some["cpus"] // count), -(-some["memory_mb"] // count))
     whole = np.where(some["exclusive"], here.gpus, here.gpus - beside)
-    more = (here.gpus > 0) & (whole > -(-some["gpus"] // count)) & (count <= len(nodes.gpus))
-    if not more.any():
+    somewhere = (here.gpus > 0) & (count <= len(nodes.gpus))
+    more, alone = somewhere & (whole > -(-some["gpus"] // count)), somewhere & some["exclusive"]
+    if not (more | alone).any():
         return raw
     raw = raw.copy()
     at = rows[more]
     for name, column in (("gpus", count * whole), ("gpus_per_node", whole), ("nodes", count)):
         raw[name][at] = column[more]
-    alone = some["exclusive"] & more
     raw["cpus"][rows[alone]] = (count * here.cpus)[alone]
     return raw
 

@@ -158,6 +158,17 @@ def test_an_exclusive_job_waits_for_a_whole_node_and_gives_it_back(new_site: Cal
     wait_until(lambda: running(site, *small) == 8, 10, "four made room")
 
 
+def test_jobs_that_close_their_nodes_to_other_users_take_turns_with_them(
+    new_site: Callable[..., Site],
+) -> None:
+    site = new_site("begin").start()
+    closing = [site.submit(1, "--exclusive=user", "-w", f"n{n}", tenant="nlp").runs() for n in (1, 2, 3)]
+    wait_until(lambda: tenant(site, "nlp").get("gpus") == 24, 10, "all GPUs of their nodes are nlp's")
+    honest = [site.submit(1, user="games") for _ in range(8)]
+    wait_until(lambda: running(site, *honest) == 8, 6 * site.term, "another account has its turn")
+    assert any("requeue done" in site.acts(job) for job in closing)
+
+
 def test_memory_and_cpus_by_gpu_are_planned(new_site: Callable[..., Site]) -> None:
     site = new_site("begin").start()
     jobs = [site.submit(1, "--cpus-per-gpu=40", "--mem-per-gpu=1000") for _ in range(3)]

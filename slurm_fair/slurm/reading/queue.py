@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,24 @@ RAW = np.dtype(
         ("beyond", "?"),  # an array whose tasks are not looked at one by one: its user has too many
         ("must_fit", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
         ("exclusive", "?"),  # takes whole nodes (slurm-facts: exclusive-is-told)
+        ("closes", "i1"),  # a Closing
         ("request", "i8"),  # a SizeRequest as it is written, or why there is none; -1 = no GPUs
         ("memory_per_gpu", "?"),
     ]
 )  # fmt: skip
 
+
+class Closing(IntEnum):
+    """Releases whose word is believed that a job closes its nodes to others."""
+
+    NONE, SOME_RELEASES, ALL_RELEASES = range(3)
+
+
+# Words of OverSubscribe. NO is believed only where not all jobs have it.
+_CLOSES = {
+    "NO": Closing.SOME_RELEASES, "USER": Closing.ALL_RELEASES, "MCS": Closing.ALL_RELEASES,
+    "TOPO": Closing.ALL_RELEASES,
+}  # fmt: skip
 
 _NAMED = {  # columns that are numbers of names, and whose names they are
     "qos": "qos",
@@ -270,6 +284,7 @@ class Queue:
         request = _request(f, counts, nodes) if gpus else ""
         # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
         kind = "" if state is JobState.DONE else kind
+        closes = _CLOSES.get(f["OverSubscribe"], Closing.NONE)
         longest, least = values.duration_seconds(f["TimeLimit"]), values.duration_seconds(f["MinTime"])
         return (
             record, base, task, tasks, limit, not values.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
@@ -286,7 +301,7 @@ class Queue:
             values.epoch(f["EndTime"]), values.number(f["PriorityLong"]), longest,
             not values.is_nothing(f["Dependency"]), values.count(f["RestartCnt"]), f["BatchFlag"] == "1",
             f["Requeue"] == "1", values.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
-            f["OverSubscribe"] == "NO", self.requests.number(request) if request else -1,
+            closes > Closing.NONE, int(closes), self.requests.number(request) if request else -1,
             not values.is_nothing(f["mem-per-tres"]),
         )  # fmt: skip
 

@@ -6,6 +6,7 @@ import pytest
 
 from slurm_fair.ledger import advance
 from slurm_fair.model import Ledger
+from slurm_fair.slurm import cluster
 from tests.support.shared_site import Site
 
 # A node of the fake: 4 GPUs, 64 CPUs, 512,000 MB.
@@ -49,6 +50,47 @@ def test_an_exclusive_job_asks_for_whole_nodes() -> None:
     assert seen.jobs.gpus.tolist() == [4, 1]
     assert seen.jobs.gpus_per_node.tolist() == [4, 0]
     assert seen.jobs.cpus.tolist() == [64, 1]
+
+
+@pytest.mark.parametrize("word", ["USER", "MCS", "TOPO"])
+@pytest.mark.parametrize("told", [True, False])
+def test_nodes_that_are_shared_with_jobs_of_the_same_user_alone_are_taken_whole(
+    word: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm lists such a job with one GPU for as long as it runs, and lets nobody else in beside it."""
+    monkeypatch.setattr(cluster, "tells_exclusive", lambda _: told)
+    site = Site()
+    closed = tres({}) | {"OverSubscribe": word}
+    waits = site.world.submit(1, "a", begin=site.world.clock.now() + 500)
+    site.world.records[waits].raw = closed
+    site.runs(1, "b", closed)
+    seen = site.look()
+    assert seen.jobs.gpus.tolist() == [4, 4]
+    assert seen.jobs.gpus_per_node.tolist()[0] == 4
+    assert seen.held.gpus.tolist() == [4]
+    assert seen.nodes.gpus_others.tolist() == [0, 0]
+
+
+def test_the_second_job_of_a_user_on_a_closed_node_has_what_it_asked_for() -> None:
+    site = Site()
+    for _ in range(2):
+        site.runs(1, "a", tres({}) | {"OverSubscribe": "USER"})
+    assert site.look().held.per_node(2).tolist() == [4, 0]
+
+
+def test_a_job_left_alone_that_closes_its_node_is_charged_for_it() -> None:
+    site = Site()
+    site.runs(1, "a", tres({}) | {"OverSubscribe": "USER", "BatchFlag": "0"})
+    seen = site.look()
+    assert seen.aside is not None
+    assert seen.aside.jobs.gpus.tolist() == [4]
+
+
+def test_an_exclusive_job_that_asks_for_all_gpus_of_its_node_needs_its_cpus_too() -> None:
+    site = Site()
+    job = site.world.submit(4, "a", begin=site.world.clock.now() + 500)
+    site.world.records[job].raw = tres({}, 4) | {"OverSubscribe": "NO"}
+    assert site.look().jobs.cpus.tolist() == [64]
 
 
 def test_who_asks_for_more_nodes_than_there_are_asks_for_no_more_gpus() -> None:
