@@ -22,10 +22,17 @@
 -- limit is invalid"): fair-sbatch sends it with a shorter gate.
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
-local PREFIX = "slurm_fair:"
+local STAMP = "^slurm_fair:v(%d)(.?)" -- a word of ours: slurm_fair:v1,key=value,...
 local RUNNING = 1
 local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
 local MOST_BYTES = 4096
+local MOST_LETTERS = 4096 -- of a user's text that is looked at; Slurm takes 1,024 (slurm-facts: hook-before-bounds)
+
+-- Users write texts of any length, and all of slurmctld waits while we look at one. A longer text is not looked at: its
+-- job counts as managed, so that it is gated if Slurm should take it. No pattern reads a letter more than twice.
+local function is_too_long(text)
+  return text ~= nil and #text > MOST_LETTERS
+end
 
 local function contains(names, name)
   for _, known in ipairs(names) do
@@ -55,6 +62,9 @@ local function in_managed_partition(job_desc, part_list, names)
     return true
   end
   local asked = job_desc.partition or default_partition(part_list) or ""
+  if is_too_long(asked) then
+    return true
+  end
   for name in string.gmatch(asked, "[^,]+") do
     if contains(names, name) then
       return true
@@ -65,6 +75,9 @@ end
 
 -- "gres:gpu:3", "gres/gpu:a100=2", "gpu:1,gres:shard:2"; not "gres:gpu_mem:4".
 local function names_gpus(tres)
+  if is_too_long(tres) then
+    return true
+  end
   for part in string.gmatch(tres or "", "[^,]+") do
     local rest = string.match(part, "^gres[:/](.*)$") or part
     local kind = string.match(rest, "^([^:=]+)")
@@ -95,8 +108,36 @@ local function is_near(begin_time, now, options)
   return begin_time <= now + (options.near_seconds or 20)
 end
 
+local function is_stamp(word)
+  local version, next_letter = string.match(word, STAMP)
+  return version ~= nil and (next_letter == "" or next_letter == ",")
+end
+
+-- The stamps in a comment, each with the places of its first letter and of the one behind it.
+local function stamps(comment)
+  local next_word = string.gmatch(is_too_long(comment) and "" or comment or "", "()(%S+)()")
+  return function()
+    local first, word, behind = next_word()
+    while word ~= nil and not is_stamp(word) do
+      first, word, behind = next_word()
+    end
+    return word, first, behind
+  end
+end
+
+-- The value of a key in a stamp; nil without one.
+local function said(comment, key)
+  for token in stamps(comment) do
+    local value = string.match(token, "," .. key .. "=([^,]*)")
+    if value then
+      return value
+    end
+  end
+  return nil
+end
+
 local function has_gate(comment)
-  return string.find(comment or "", PREFIX .. "v[0-9][^%s]*,gate=") ~= nil
+  return said(comment, "gate") ~= nil
 end
 
 -- By its user's wish, or by the gate that its template put on it and named in the stamp.
@@ -108,30 +149,27 @@ end
 -- that says "speaks no protocol".
 local function with_key(comment, key)
   local text = comment or ""
-  for token in string.gmatch(text, "%S+") do
-    if string.sub(token, 1, #PREFIX) == PREFIX then
-      local first, last = string.find(text, token, 1, true)
-      local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
-      return string.sub(text, 1, first - 1) .. bare .. "," .. key .. string.sub(text, last + 1)
-    end
+  for token, first, behind in stamps(text) do
+    local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
+    return string.sub(text, 1, first - 1) .. bare .. "," .. key .. string.sub(text, behind)
   end
   local separator = text ~= "" and " " or ""
-  return text .. separator .. PREFIX .. "v0," .. key
+  return text .. separator .. "slurm_fair:v0," .. key
 end
 
 -- The begin time of its owner's own that a comment tells of.
 local function own_begin(comment)
-  return tonumber(string.match(comment or "", PREFIX .. "v[0-9][^%s]*,begin=uts(%d+)") or "")
+  return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
 local function can_save(job_desc)
-  for token in string.gmatch(job_desc.comment or "", "%S+") do
-    if string.find(token, "^" .. PREFIX .. "v[1-9]") then
+  for token in stamps(job_desc.comment) do
+    if string.match(token, STAMP) ~= "0" then
       return true
     end
   end
-  return false
+  return is_too_long(job_desc.comment)
 end
 
 local function is_of_a_managed_kind(job_desc, options)
