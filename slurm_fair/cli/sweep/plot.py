@@ -17,6 +17,7 @@ from slurm_fair.cli.table import clean
 from slurm_fair.cli.written import Written
 from slurm_fair.errors import InputError
 from slurm_fair.trace.files import write_with
+from slurm_fair_accounting.drawing.page_file import refuse_what_is_read
 from slurm_fair_accounting.drawing.panels import picture
 
 USUAL = ("jct_mean_s", "slowdown_mean", "ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction")
@@ -62,6 +63,7 @@ def plot_command(file: Path, out: Path, across: str | None, wanted: tuple[Metric
     Points are means over the seeds; bars reach one standard deviation up and down. Where lease terms and loads
     both differ, each term (or load) has a curve of its own.
     """
+    refuse_what_is_read(out, [file])
     if out.suffix != ".svg":
         raise InputError(f"{out}: the charts are SVG: give a name that ends in .svg")
     with ResultsFile.to_read(file) as results:

@@ -27,7 +27,7 @@ WRONG = {
     "an unknown policy": (("--trace", "{trace}", "--policy", "fifoo"), "did you mean 'fifo'?"),
     "a lease below 0": (("--trace", "{trace}", "--lease", "-1"), "--lease"),
     "a lease of 0": (("--trace", "{trace}", "--lease", "0"), "--lease"),
-    "a cluster that is too small": (("--trace", "{trace}", "--gpus", "1"), "1 of 1 jobs want more GPUs"),
+    "a cluster that is too small": (("--trace", "{trace}", "--gpus", "1"), "1 of 1 job wants more GPUs"),
     "wrong arguments": (("--trace", "{trace}", "--arguments=--no-such"), "--no-such"),
     "arguments that print no result": (("--trace", "{trace}", "--arguments=--help"), "give no --help"),
 }

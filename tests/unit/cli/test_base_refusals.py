@@ -1,4 +1,4 @@
-"""Values that a person mistypes, or hands over in another form, are refused with the cure that fits."""
+"""A slip of a person, or a file in another form, is refused with the cure that fits."""
 
 from __future__ import annotations
 

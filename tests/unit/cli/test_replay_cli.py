@@ -182,7 +182,7 @@ WRONG = {
     ),
     "a period of a file": ([*FILE, "--start", "today"], "whole file"),
     "shares of a file": ([*FILE, "--weights", "shares"], "asks Slurm"),
-    "jobs that are too large": (["replay", "--sacct", "{file}", "--gpus", "4"], "want more GPUs"),
+    "jobs that are too large": (["replay", "--sacct", "{file}", "--gpus", "4"], "wants more GPUs"),
     "no times": (["replay", "--sacct", "{short}", "--gpus", "8"], "no column Start: save it again"),
     "a file where nothing ran": (["replay", "--sacct", "{idle}", "--gpus", "8"], "no GPU job of it ever ran"),
     "one output for two": (

@@ -268,7 +268,7 @@ def test_files_that_are_none_of_a_sweep_are_refused_and_left_alone(tmp_path: Pat
         assert (said.code, "is not the file of a sweep" in said.complaint) == (2, True)
         assert other.read_text() == text
     said = call("sweep", str(trace), "--gpus", "16", "--out", str(trace))
-    assert (said.code, "is not the file of a sweep" in said.complaint) == (2, True)
+    assert (said.code, "is read here too" in said.complaint) == (2, True)
     said = call("sweep", str(trace), "--gpus", "16", "--out", str(tmp_path / "no" / "where"))
     assert (said.code, "cannot be opened" in said.complaint) == (2, True)
     assert call("sweep", "table", str(tmp_path / "none")).code == 2

@@ -131,7 +131,7 @@ def test_a_job_that_no_term_can_start_is_refused_by_name(tmp_path: Path) -> None
     path.write_text(f"{header}\nwide,a,0,4,600,4\nfits,b,0,4,600,1\n")
     said = call("tune-lease", str(path), "--gpus", "8", "--terms", "300,900")
     assert said.code == 2
-    assert "wide (4 GPUs)" in said.err
+    assert "wide (4 GPUs on 4 nodes)" in said.err
     said = call("tune-lease", str(path), "--gpus", "8", "--terms", "300,900", "--too-large", "drop")
     assert said.code == 0, said.err
     assert "wide" in said.out
