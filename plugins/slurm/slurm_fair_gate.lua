@@ -10,10 +10,13 @@
 --
 -- slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options) looks at what a job's owner changes, so that a
 -- gate stays what it was at submission. An account may move one begin time a lease to now; more is refused. A job that
--- is released, gets a longer limit or may not be requeued any more waits behind its gate, or for its own begin time. A
+-- is released, gets a longer limit or may not be requeued any more waits behind its gate, or for its own begin time. So
+-- does one whose GPUs, partition, account, reservation, nodes or features change: it may become managed by that, or its
+-- gate may have been opened, or taken away, for what it was before. A held job does so when it is released. A
 -- running job stays one that can be requeued (slurm-facts: owners-may-change). Root, admins and the controller change
 -- what they like. Moves are remembered since slurmctld read this file. The hook is shown neither a job's begin time nor
--- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is.
+-- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a job
+-- that is left alone: it may become managed, and then still begins no earlier than its owner wants.
 --
 -- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
 -- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
@@ -26,7 +29,8 @@ local STAMP = "^slurm_fair:v(%d)(.?)" -- a word of ours: slurm_fair:v1,key=value
 local RUNNING = 1
 local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
 local MOST_BYTES = 4096
-local MOST_LETTERS = 4096 -- of a user's text that is looked at; Slurm takes 1,024 (slurm-facts: hook-before-bounds)
+local MOST_OF_SLURM = 1024 -- letters of a comment
+local MOST_LETTERS = 4096 -- of a user's text that is looked at; Slurm takes fewer (slurm-facts: hook-before-bounds)
 
 -- Users write texts of any length, and all of slurmctld waits while we look at one. A longer text is not looked at: its
 -- job counts as managed, so that it is gated if Slurm should take it. No pattern reads a letter more than twice.
@@ -145,21 +149,30 @@ local function waits_already(job_desc, now, options)
   return job_desc.priority == 0 or not is_near(job_desc.begin_time or 0, now, options)
 end
 
--- The comment with gate=... or begin=... in our token, one in place of the other: the template's token, or a new one
--- that says "speaks no protocol".
+-- The comment with gate=... or begin=... in our token, one in place of the other, or without both where the key is "":
+-- the template's token, or a new one that says "speaks no protocol".
 local function with_key(comment, key)
   local text = comment or ""
+  local more = key ~= "" and "," .. key or ""
   for token, first, behind in stamps(text) do
     local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
-    return string.sub(text, 1, first - 1) .. bare .. "," .. key .. string.sub(text, behind)
+    return string.sub(text, 1, first - 1) .. bare .. more .. string.sub(text, behind)
   end
   local separator = text ~= "" and " " or ""
-  return text .. separator .. "slurm_fair:v0," .. key
+  return text .. separator .. "slurm_fair:v0" .. more
 end
 
 -- The begin time of its owner's own that a comment tells of.
 local function own_begin(comment)
   return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
+end
+
+-- Says in the comment that a begin time is its owner's own, where Slurm takes so long a comment.
+local function note_begin(job_desc, comment, begin)
+  local text = with_key(comment, string.format("begin=uts%d", begin))
+  if #text <= MOST_OF_SLURM then
+    job_desc.comment = text
+  end
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
@@ -223,12 +236,12 @@ end
 
 local function close_gate(job_desc, part_list, options)
   local now = os.time()
-  if not is_ours(job_desc, part_list, options) then
+  if is_heterogeneous(job_desc) then
     return
   end
-  if waits_already(job_desc, now, options) then
+  if not is_ours(job_desc, part_list, options) or waits_already(job_desc, now, options) then
     if not is_near(job_desc.begin_time or 0, now, options) and not has_gate(job_desc.comment) then
-      job_desc.comment = with_key(job_desc.comment, string.format("begin=uts%d", job_desc.begin_time))
+      note_begin(job_desc, job_desc.comment, job_desc.begin_time)
     end
     return
   end
@@ -282,14 +295,15 @@ local function may_move(job_rec, now, options)
   return true
 end
 
+-- What it was or what it becomes asks for GPUs and says that it can save; the rest is what it becomes.
 local function is_managed_record(job_desc, job_rec, part_list, options)
-  local batch = { script = "batch", comment = job_rec.comment }
-  local account = job_desc.account or job_rec.account
+  local was, becomes = { script = "batch", comment = job_rec.comment }, { script = "batch", comment = job_desc.comment }
   return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec) or asks_for_gpus(job_desc))
     and (job_rec.het_job_id or 0) == 0
-    and job_rec.resv_name == nil and is_of_a_managed_kind(batch, options)
+    and (job_desc.reservation or job_rec.resv_name or "") == ""
+    and (is_of_a_managed_kind(was, options) or is_of_a_managed_kind(becomes, options))
     and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
-    and is_managed(options.accounts, account)
+    and is_managed(options.accounts, job_desc.account or job_rec.account)
 end
 
 local function refuse(why)
@@ -297,19 +311,36 @@ local function refuse(why)
   return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
 end
 
--- A held job that is let go, or one that could be taken back until now, perhaps with its gate open.
+-- What makes a job managed or not, and what its gate was opened for.
+local SHAPE = {
+  "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "partition", "account", "reservation",
+  "req_nodes", "features",
+}
+
+local function changes_shape(job_desc, job_rec)
+  for _, name in ipairs(SHAPE) do
+    if job_desc[name] ~= nil then
+      return true
+    end
+  end
+  return can_save(job_desc) and not can_save(job_rec)
+end
+
+-- A held job that is let go, or one that could be taken back until now or was another, perhaps with its gate open.
 local function waits_anew(job_desc, job_rec)
-  local released = job_rec.priority == 0 and job_desc.priority ~= UNSET and job_desc.priority ~= 0
+  if job_rec.priority == 0 then
+    return job_desc.priority ~= UNSET and job_desc.priority ~= 0
+  end
   local limit = job_desc.time_limit or UNSET
   local longer = limit ~= UNSET and limit > (job_rec.time_limit or 0)
-  return released or longer or job_desc.requeue == 0
+  return longer or job_desc.requeue == 0 or changes_shape(job_desc, job_rec)
 end
 
 local function keep_waiting(job_desc, job_rec, options)
   local now, begin = os.time(), job_desc.begin_time or 0
   local comment = job_desc.comment or job_rec.comment
   if begin ~= 0 and not is_near(begin, now, options) then
-    job_desc.comment = with_key(comment, string.format("begin=uts%d", begin))
+    note_begin(job_desc, comment, begin)
   elseif waits_anew(job_desc, job_rec) then
     local own = own_begin(comment)
     if begin == 0 and own ~= nil and not is_near(own, now, options) then
@@ -323,6 +354,20 @@ local function keep_waiting(job_desc, job_rec, options)
   return slurm.SUCCESS
 end
 
+-- A job that is left alone keeps what its comment says of its begin time true: it may become managed.
+local function follow_begin(job_desc, job_rec, options)
+  local begin, comment = job_desc.begin_time or 0, job_desc.comment or job_rec.comment
+  if begin == 0 or (job_rec.het_job_id or 0) ~= 0 then
+    return slurm.SUCCESS
+  end
+  if not is_near(begin, os.time(), options) then
+    note_begin(job_desc, comment, begin)
+  elseif own_begin(comment) then
+    job_desc.comment = with_key(comment, "")
+  end
+  return slurm.SUCCESS
+end
+
 local function keep_running(job_desc)
   if job_desc.requeue == 0 then
     return refuse("a job got its GPUs as one that can be requeued, and stays so while it runs")
@@ -332,11 +377,15 @@ end
 
 local function keep(job_desc, job_rec, part_list, options)
   local state = (job_rec.job_state or 0) % 256 -- the flags are above
-  if state > RUNNING or not is_managed_record(job_desc, job_rec, part_list, options) then
+  if state > RUNNING then
     return slurm.SUCCESS
   end
+  local managed = is_managed_record(job_desc, job_rec, part_list, options)
   if state == RUNNING then
-    return keep_running(job_desc)
+    return managed and keep_running(job_desc) or slurm.SUCCESS
+  end
+  if not managed then
+    return follow_begin(job_desc, job_rec, options)
   end
   if not controller_acts(options.health, os.time()) then
     return slurm.SUCCESS

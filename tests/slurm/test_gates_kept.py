@@ -25,7 +25,7 @@ GATE = 600  # seconds; a wish lasts half of that
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One node with four GPUs, and the shipped hook."""
+    """One node with four GPUs, a partition of them that is not managed, and the shipped hook."""
     empty = tmp_path_factory.mktemp("lua") / "job_submit.lua"
     empty.write_text(EMPTY_LUA)
     spec = LabSpec(
@@ -33,6 +33,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         gpus_per_node=4,
         tenants={"vision": 1, "nlp": 1, "speech": 1},
         users={OWNER: ("vision", "nlp", "speech")},
+        partitions={"gpu": ("ALL",), "free": ("ALL",)},
         job_submit=empty,
     )
     with Lab(spec=spec) as private:
@@ -74,7 +75,12 @@ class Owner:
 @pytest.fixture
 def owner(lab: Lab) -> Iterator[Owner]:
     """No job outlives the test, and nobody has had a wish: the hook is read anew."""
-    settle(lab, gate_seconds=str(GATE), interactive=f'"leave", -- {time.monotonic_ns()}\n  x = ""')
+    settle(
+        lab,
+        gate_seconds=str(GATE),
+        partitions='{"gpu"}',
+        interactive=f'"leave", -- {time.monotonic_ns()}\n  x = ""',
+    )
     yield Owner(lab)
     lab.run("scancel", "-u", OWNER, check=False)
     until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
@@ -173,6 +179,60 @@ def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner
         owner.runs(job)
     assert owner.update(without, "starttime=now")
     assert owner.update(owner.send(), "nice=10", "name=x")
+
+
+CPUS, FREE = ("-n1",), ("-p", "free")
+GPUS, HERE = "gres=gres:gpu:1", "partition=gpu"
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        (CPUS, [GPUS]),
+        (CPUS, ["trespernode=gres:gpu:1"]),
+        (FREE, [HERE]),
+        (FREE, ["partition=free,gpu"]),
+        ((*FREE, "--begin=now+3600"), [HERE, "starttime=now"]),
+        ((), ["gres=gres:gpu:0", "starttime=now"]),
+    ],
+)
+def test_a_job_that_becomes_managed_or_another_waits_behind_its_gate(
+    owner: Owner, words: tuple[str, ...], changes: list[str]
+) -> None:
+    """It waited for a job of its owner's, without a gate; one change would start it on GPUs."""
+    first = owner.send("-H", *CPUS)
+    job = owner.send(f"--dependency=afterany:{first}", *words)
+    assert owner.update(job, *changes, "dependency=")
+    assert is_gated(owner, job)
+
+
+@pytest.mark.parametrize("change", ["features=", "reqnodelist=", "tresperjob=gres:gpu:2", "comment=x"])
+def test_a_job_that_changes_with_its_gate_open_waits_behind_it_anew(
+    lab: Lab, owner: Owner, change: str
+) -> None:
+    """The gate was opened, or taken away, for what the job was before; its words are no matter."""
+    first = owner.send("-H", *CPUS)
+    job = owner.send(f"--dependency=afterany:{first}")
+    lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    assert owner.update(job, change)
+    assert (owner.ahead(job) > GATE - 30) is (change != "comment=x")
+
+
+def test_a_job_that_comes_back_waits_behind_its_gate(owner: Owner) -> None:
+    """Elsewhere its owner may move its begin time."""
+    first = owner.send("-H", *CPUS)
+    job = owner.send(f"--dependency=afterany:{first}")
+    assert owner.update(job, "partition=free", "starttime=now")
+    assert owner.update(job, HERE, "dependency=")
+    assert is_gated(owner, job)
+
+
+def test_a_job_that_becomes_managed_keeps_the_begin_time_of_its_owners_own(owner: Owner) -> None:
+    first, second = owner.send(*FREE, "--begin=now+5000"), owner.send(*CPUS, "--begin=now+900")
+    assert owner.update(second, "starttime=now+5000")
+    for job, change in ((first, HERE), (second, GPUS)):
+        assert owner.update(job, change)
+        assert (owner.key(job), owner.ahead(job) > 4900) == ("begin", True)
 
 
 def test_nobody_is_kept_while_no_controller_acts(lab: Lab, owner: Owner, tmp_path: Path) -> None:

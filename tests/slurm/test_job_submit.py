@@ -92,6 +92,12 @@ GATED = ("slurm_fair:v0,gate=uts", True)
         ("no GPU at all", ["--gres=gpu:0"], ("", False)),
         ("another partition", ["-p", "free", "--gpus=1"], ("", False)),
         ("a begin time of its own", ["--gpus=1", "--begin=now+500"], ("slurm_fair:v0,begin=uts", False)),
+        ("the same of a CPU job", ["-n4", "--begin=now+500"], ("slurm_fair:v0,begin=uts", False)),
+        (
+            "the same elsewhere",
+            ["-p", "free", "--gpus=1", "--begin=now+500"],
+            ("slurm_fair:v0,begin=uts", False),
+        ),
         ("a begin time that is as good as now", ["--gpus=1", "--begin=now+5"], GATED),
         ("a hold of its own", ["--gpus=1", "-H"], ("", False)),
         (
@@ -266,6 +272,14 @@ def test_a_heterogeneous_job_is_left_alone(lab: Lab, folder: Path) -> None:
 def test_an_error_in_the_gate_lets_the_job_pass(lab: Lab, folder: Path) -> None:
     settle(lab, gate_seconds='"many"')
     assert gates(lab, folder, "--gpus=1") == ("", False)
+
+
+def test_a_long_comment_keeps_nobody_waiting(lab: Lab, folder: Path) -> None:
+    """Slurm asks the hook before it refuses such a comment, and does nothing else meanwhile."""
+    comment = "slurm_fair:v0" * 40_000
+    script = f"#!/bin/sh\n#SBATCH --comment={comment}\n#SBATCH --gpus=1 --begin=now+3600\ntrue\n"
+    refused = lab.run("sbatch", input=script, cwd=folder, check=False, timeout_seconds=20)
+    assert "too long" in refused.stderr
 
 
 HARD_TEXTS = (

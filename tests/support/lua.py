@@ -9,6 +9,35 @@ import sys
 from tests.support.trees import ROOT
 
 LIBRARIES = ("liblua5.1.so.0", "liblua5.2.so.0", "liblua5.3.so.0", "liblua5.4.so.0")
+# The hook in a Lua without Slurm: a new job, a job that slurmctld has, a change of it, and what a text says.
+HOOK_SCENE = f"""
+slurm = {{SUCCESS = 0, ERROR = -1, ESLURM_ACCESS_DENIED = 2002}}
+function slurm.log_user() end
+function slurm.log_error(...) print("ERROR", ...) end
+dofile("{ROOT / "plugins" / "slurm" / "slurm_fair_gate.lua"}")
+options = {{partitions = {{"gpu"}}, accounts = {{"vision"}}, gate = "begin", near_seconds = 20, plain = "leave"}}
+parts = {{gpu = {{flag_default = 1}}, other = {{flag_default = 0}}}}
+local unset = 4294967294
+function job(fields)
+  local made = {{script = "x", account = "vision", partition = "gpu", tres_per_node = "gres:gpu:1",
+    priority = unset, comment = "slurm_fair:v1", begin_time = 0}}
+  for name, value in pairs(fields) do made[name] = value end
+  return made
+end
+function record(fields)
+  local made = job({{job_state = 0, user_id = 7, priority = 1000, time_limit = 60}})
+  for name, value in pairs(fields) do made[name] = value end
+  return made
+end
+function change(fields)
+  local made = {{begin_time = 0, priority = unset, time_limit = unset, requeue = 65534}}
+  for name, value in pairs(fields) do made[name] = value end
+  return made
+end
+function whose(text)
+  return (string.gsub(text or "", "uts%d+", "uts"))
+end
+"""
 
 
 def lua_library() -> str | None:

@@ -6,38 +6,9 @@ import json
 
 import pytest
 
-from tests.support.lua import lua_library, run_lua
-from tests.support.trees import ROOT
+from tests.support.lua import HOOK_SCENE, lua_library, run_lua
 
 pytestmark = pytest.mark.skipif(lua_library() is None, reason="no library of Lua")
-SCENE = f"""
-slurm = {{SUCCESS = 0, ERROR = -1, ESLURM_ACCESS_DENIED = 2002}}
-function slurm.log_user() end
-function slurm.log_error(...) print("ERROR", ...) end
-dofile("{ROOT / "plugins" / "slurm" / "slurm_fair_gate.lua"}")
-options = {{partitions = {{"gpu"}}, accounts = {{"vision"}}, gate = "begin", near_seconds = 20, plain = "leave"}}
-parts = {{gpu = {{flag_default = 1}}, other = {{flag_default = 0}}}}
-local unset = 4294967294
-function job(fields)
-  local made = {{script = "x", account = "vision", partition = "gpu", tres_per_node = "gres:gpu:1",
-    priority = unset, comment = "slurm_fair:v1", begin_time = 0}}
-  for name, value in pairs(fields) do made[name] = value end
-  return made
-end
-function record(fields)
-  local made = job({{job_state = 0, user_id = 7, priority = 1000, time_limit = 60}})
-  for name, value in pairs(fields) do made[name] = value end
-  return made
-end
-function change(fields)
-  local made = {{begin_time = 0, priority = unset, time_limit = unset, requeue = 65534}}
-  for name, value in pairs(fields) do made[name] = value end
-  return made
-end
-function whose(text)
-  return (string.gsub(text or "", "uts%d+", "uts"))
-end
-"""
 MANY = 1_000_000
 WORDS = (
     "slurm_fair:v0",
@@ -61,7 +32,7 @@ WORDS = (
 def test_a_text_of_a_million_letters_costs_no_time_in_any_field_of_a_user() -> None:
     """All of slurmctld waits for the hook; one such text took it many minutes."""
     run_lua(
-        f"""{SCENE}
+        f"""{HOOK_SCENE}
         for _, word in ipairs({{{", ".join(json.dumps(word) for word in WORDS)}}}) do
           local text = string.rep(word, math.ceil({MANY} / #word))
           for _, name in ipairs({{"comment", "partition", "account", "tres_per_node", "tres_per_job",
@@ -80,7 +51,7 @@ def test_a_text_of_a_million_letters_costs_no_time_in_any_field_of_a_user() -> N
 @pytest.mark.parametrize("name", ["comment", "partition", "tres_per_node", "tres_per_job"])
 def test_a_text_that_is_not_looked_at_makes_a_job_one_that_is_gated(name: str) -> None:
     said = run_lua(
-        f"""{SCENE}
+        f"""{HOOK_SCENE}
         local one = job({{[{json.dumps(name)}] = string.rep("a", 5000)}})
         slurm_fair_gate(one, parts, 7, options)
         print(one.begin_time > os.time() + 1000, string.match(one.comment, "gate=uts%d+$") ~= nil)""",
@@ -102,7 +73,7 @@ def test_the_stamp_that_the_controller_reads_is_the_one_that_says_whose_a_begin_
     comment: str, expected: str
 ) -> None:
     said = run_lua(
-        f"""{SCENE}
+        f"""{HOOK_SCENE}
         local asked, was = change({{begin_time = os.time() + 900}}), record({{comment = {json.dumps(comment)}}})
         slurm_fair_keep(asked, was, parts, 7, options)
         print(whose(asked.comment))""",
