@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Protocol, TypeVar
 
 from slurm_fair.cli.simulate.one_run import Beat
-from slurm_fair.cli.stopping import SIGNALS
+from slurm_fair.cli.stopping import SIGNALS, stop_if_asked
 from slurm_fair.errors import SlurmFairError
 
 _FOR_THE_FIRST = (signal.SIGINT, *SIGNALS)
@@ -65,6 +65,7 @@ class Crew(Generic[_Order, _Result]):
         """Run every order, and say of each that it has ended; a process that dies takes no other along."""
         try:
             while self._ahead or self._running:
+                stop_if_asked()
                 while self._ahead and len(self._running) < self._most:
                     self._start(*self._ahead.pop())
                 for pipe in wait(list(self._running)):

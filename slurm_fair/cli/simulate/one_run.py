@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from slurm_fair.cli.simulate.setups import PolicySetup
+from slurm_fair.cli.stopping import stop_if_asked
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
 from slurm_fair.policy.registry import prints_aside
 from slurm_fair.ports import EVERYTHING, Want
@@ -87,6 +88,7 @@ class _Pulse:
         self._policy, self._beat, self._last = policy, beat, 0.0
 
     def __call__(self, simulation: Simulation) -> None:
+        stop_if_asked()
         now = time.perf_counter()
         if now - self._last < _BEAT_SECONDS:
             return

@@ -10,13 +10,17 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
+from slurm_fair.cli import stopping
 from slurm_fair.cli.base import ended_in_one_line
+from slurm_fair.cli.simulate import command
+from slurm_fair.cli.simulate.case import read_case
 from slurm_fair.cli.stopping import SIGNALS, StoppedBySignal, like_ctrl_c
-from tests.support.simulations import made
+from tests.support.simulations import made, simulated
 
 NAMES = [signal.Signals(number).name for number in SIGNALS]
 
@@ -60,6 +64,34 @@ def test_a_second_one_does_not_disturb_those_who_clear_away() -> None:
     assert cleared == [True]
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_one_that_a_library_swallowed_ends_the_simulation_at_its_next_look(
+    workers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = made(tmp_path)
+
+    def swallowed(*given: Any) -> Any:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return read_case(*given)
+
+    monkeypatch.setattr(command, "read_case", swallowed)
+    said = simulated(
+        trace, "--policy", "fifo,srtf", "--workers", workers, "--jobs-out", str(tmp_path / "j.csv")
+    )
+    assert (said.code, said.err.strip()) == (143, "slurm-fair: stopped by SIGTERM")
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_one_that_comes_long_after_another_counts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "_CLEARED_AWAY_SECONDS", 0.0)
+    with like_ctrl_c():
+        for _ in range(2):
+            with pytest.raises(StoppedBySignal):
+                signal.raise_signal(signal.SIGTERM)
+    stopping.stop_if_asked()
+
+
 def test_a_thread_leaves_signals_as_they_are() -> None:
     met: list[BaseException] = []
 
@@ -96,11 +128,11 @@ def test_a_simulation_that_is_stopped_leaves_nothing(
 ) -> None:
     """Scancel and a time limit send the signal to all of the processes."""
     trace = made(tmp_path, jobs=4000)
-    command = [
+    words = [
         sys.executable, "-m", "slurm_fair.cli", "simulate", str(trace), "--gpus", "16", "--policy", "fifo,srtf",
         "--workers", workers, "--html", str(tmp_path / "p.html"), "--events-out", str(tmp_path / "e.jsonl"),
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             _wait_for_lines(tmp_path, process)
             (os.killpg if to_all else os.kill)(process.pid, number)
@@ -125,11 +157,11 @@ def test_a_sweep_that_is_stopped_while_its_processes_start_says_what_is_kept(
     seconds: float, tmp_path: Path
 ) -> None:
     trace, out = made(tmp_path, jobs=4000), tmp_path / "sweep.db"
-    command = [
+    words = [
         sys.executable, "-m", "slurm_fair.cli", "sweep", str(trace), "--gpus", "16", "--policy", "fifo,srtf",
         "--seed", "0-4", "--processes", "2", "--out", str(out),
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         deadline = time.monotonic() + 60
         while not out.exists():
             assert process.poll() is None
