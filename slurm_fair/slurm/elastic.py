@@ -101,7 +101,7 @@ def _as_asked(rows: NDArray[np.void], row: int, request: SizeRequest) -> None:
     if rows["state"][row] != JobState.WAITING:
         return
     rows["gpus"][row], rows["cpus"][row] = request.gpus, request.cpus
-    rows["nodes"][row] = request.nodes
+    rows["nodes"][row] = rows["listed_nodes"][row] = request.nodes
     rows["gpus_per_node"][row] = request.count if request.field == PER_NODE else 0
 
 

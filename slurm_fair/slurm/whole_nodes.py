@@ -64,6 +64,44 @@ def with_what_lies_idle(
 def as_it_must_lie(
     raw: NDArray[np.void], partition: Ints, partitions: PartitionTable, nodes: NodeTable
 ) -> NDArray[np.void]:
+    """The rows as the planner is to see them: on as many nodes as they need, with what they leave to nobody."""
+    return _with_idle_gpus(
+        as_wide_as_it_needs(raw, partition, partitions, nodes), partition, partitions, nodes
+    )
+
+
+def as_wide_as_it_needs(
+    raw: NDArray[np.void], partition: Ints, partitions: PartitionTable, nodes: NodeTable
+) -> NDArray[np.void]:
+    """The rows, in which waiting ones have the nodes that their pieces need at least, where Slurm lists so many.
+
+    No node of the partition holds more pieces than the largest one. A request tells less after its requeue than
+    before its first start, and Slurm then lists the nodes of the last run, which may be more than are needed.
+    """
+    rows = np.flatnonzero((raw["state"] == JobState.WAITING) & (raw["listed_nodes"] > raw["nodes"]))
+    if not rows.size:
+        return raw
+    some = raw[rows]
+    pieces, need = np.maximum(some["pieces"], 1), some["nodes"]
+    for wants, column in ((some["cpus"], nodes.cpus), (some["memory_mb"], nodes.memory_mb)):
+        there = np.array([_largest(members, column, nodes) for members in partitions.members], dtype=np.int64)
+        has = there[partition[rows]]
+        on_each = np.maximum(has // np.maximum(wants // pieces, 1), 1)
+        need = np.maximum(need, np.where(has > 0, -(-pieces // on_each), 1))
+    count, each = np.minimum(some["listed_nodes"], need), some["gpus_per_node"]
+    raw = raw.copy()
+    raw["nodes"][rows], raw["gpus"][rows] = count, np.where(each > 0, each * count, some["gpus"])
+    return raw
+
+
+def _largest(members: NDArray[np.bool_], column: Ints, nodes: NodeTable) -> int:
+    """The most that a node with GPUs has of something."""
+    return int(column[members & (nodes.gpus > 0)].max(initial=0))
+
+
+def _with_idle_gpus(
+    raw: NDArray[np.void], partition: Ints, partitions: PartitionTable, nodes: NodeTable
+) -> NDArray[np.void]:
     """The rows, in which waiting ones ask for all GPUs that nobody else could use beside them.
 
     What a node has is what most of the nodes have on which the job may lie: those with the same number of GPUs. A

@@ -58,6 +58,24 @@ def test_every_form_of_asking_survives_a_revocation(site: Site) -> None:
         assert len(ran_on) > 1, f"{what}: nobody revoked it"
 
 
+# None of these says how many nodes it wants, and each needs two (of 64 CPUs and 512,000 MB).
+WIDE_BY_NEED = {
+    "CPUs of its tasks": ("-n2", "-c40", "--gpus-per-task=1"),
+    "CPUs of its tasks, GPUs by the node": ("-n2", "-c40", "--gres=gpu:1"),
+    "tasks of a node": ("-n2", "--ntasks-per-node=1", "--gpus=2"),
+    "CPUs of its GPUs": ("--gpus=2", "--cpus-per-gpu=40"),
+}
+
+
+def test_a_gang_that_needs_several_nodes_starts_again_after_a_requeue(site: Site) -> None:
+    for what, options in WIDE_BY_NEED.items():
+        job = site.submit("", *options).runs()
+        job.scontrol("requeue")
+        wait_until(lambda job=job: job.now().restarts == 1)  # type: ignore[misc]
+        assert len(job.runs().now().nodes) == 2, what
+        job.cancel()
+
+
 SPLIT_BY_SLURM = {
     "fills the first of its nodes": ("--gpus=12",),
     "leaves one for the second of its nodes": ("-N2", "--gpus=8"),

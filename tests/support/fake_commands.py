@@ -300,7 +300,7 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
-            "OverSubscribe": "OK", "cpus-per-tres": "N/A", "mem-per-tres": "N/A",
+            "OverSubscribe": "OK", "NTPerNode": "0", "cpus-per-tres": "N/A", "mem-per-tres": "N/A",
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": r.constraint or "(null)", "%x": ",".join(r.excluded),

@@ -36,7 +36,7 @@ QUIET = {
     "SubmitTime": "1795000000", "EligibleTime": "1795009000", "StartTime": "N/A", "EndTime": "N/A",
     "PriorityLong": "100", "TimeLimit": "1:00:00", "Dependency": "(null)", "RestartCnt": "0", "BatchFlag": "1",
     "Requeue": "1", "Reservation": "(null)", "Deadline": "N/A", "MinTime": "0:00",
-    "OverSubscribe": "OK", "cpus-per-tres": "N/A", "mem-per-tres": "N/A",
+    "OverSubscribe": "OK", "NTPerNode": "0", "cpus-per-tres": "N/A", "mem-per-tres": "N/A",
 }  # fmt: skip
 
 

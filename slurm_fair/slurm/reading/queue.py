@@ -17,6 +17,7 @@ from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.ids import MOST_TASKS, NO_TASK
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.reading import values
+from slurm_fair.slurm.reading.extent import gpus_in, nodes_in, pieces_in
 from slurm_fair.slurm.reading.request import request_in
 from slurm_fair.slurm.reading.task_lists import TaskList, beyond_a_user, read_tasks
 from slurm_fair.slurm.reading.tasks import TaskRows
@@ -29,7 +30,7 @@ _OF_SLURM = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Partition", "QOS",
     "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "NumTasks", "SubmitTime", "EligibleTime", "StartTime",
     "EndTime", "PriorityLong", "TimeLimit", "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
-    "Deadline", "MinTime", "OverSubscribe",
+    "Deadline", "MinTime", "OverSubscribe", "NTPerNode",
 )  # fmt: skip
 # Users' own words, kept raw: the GRES text always, the account where nobody enforces associations. They come
 # last, and each row ends with a mark that is drawn anew for each call: no word can end its row and begin another.
@@ -74,6 +75,8 @@ RAW = np.dtype(
         ("closes", "i1"),  # a Closing
         ("request", "i8"),  # a SizeRequest as it is written, or why there is none; -1 = no GPUs
         ("memory_per_gpu", "?"),
+        ("listed_nodes", "i8"),  # of a job that was requeued those of its last run
+        ("pieces", "i8"),  # of which none lies on two nodes
     ]
 )  # fmt: skip
 
@@ -276,11 +279,11 @@ class Queue:
         _check_names(f)
         base, task, tasks, limit = self._array(record, f["ArrayJobID"], f["ArrayTaskID"])
         counts = values.tres(f["tres-alloc"])
-        gpus, kind, per_node = _gpus(f, counts)
         state = STATES.get(f["State"])
         if state is None:
             raise SlurmTextError(f"its state '{f['State'][:40]}' is a word that this version does not know")
-        nodes = _nodes(f, counts, state)
+        nodes, listed = nodes_in(f, counts, state)
+        gpus, kind, per_node = gpus_in(f, counts, nodes)
         request = _request(f, counts, nodes) if gpus else ""
         # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
         kind = "" if state is JobState.DONE else kind
@@ -302,7 +305,7 @@ class Queue:
             not values.is_nothing(f["Dependency"]), values.count(f["RestartCnt"]), f["BatchFlag"] == "1",
             f["Requeue"] == "1", values.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
             closes > Closing.NONE, int(closes), self.requests.number(request) if request else -1,
-            not values.is_nothing(f["mem-per-tres"]),
+            not values.is_nothing(f["mem-per-tres"]), listed, pieces_in(f, gpus),
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
@@ -356,32 +359,12 @@ def _unreadable(line: str, why: str) -> Unreadable:
     )
 
 
-def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
-    """GPUs of a row, their type, and how many on each node where that was asked for."""
-    gpus, kind = values.tres_gpus(counts)
-    per_node, kind_per_node = values.gres_gpus(f["tres-per-node"])
-    per_job, kind_per_job = values.gres_gpus(f["tres-per-job"])
-    per_task, kind_per_task = values.gres_gpus(f["tres-per-task"])
-    nodes, tasks = (max(values.count(f[name]), 1) for name in ("NumNodes", "NumTasks"))
-    # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
-    gpus = values.gpus(str(gpus or per_job or per_node * nodes or per_task * tasks))
-    return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
-
-
 def _request(f: Mapping[str, str], counts: dict[str, str], nodes: int) -> str:
     """The size that it asks for, as marks keep it, or why that cannot be changed."""
     # The column of nodes may show those of the last run, or what CPUs come to (slurm-facts: stale-node-count).
     asked = values.count(counts.get("node", "0")) or nodes
     found = request_in(f, asked, values.count(f["NumTasks"]), values.count(counts.get("cpu", "0")))
     return str(found)
-
-
-def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:
-    """The number of nodes; after a requeue Slurm lists those of the last run, and the request elsewhere."""
-    nodes = max(values.count(f["NumNodes"]), 1)
-    asked = values.count(counts.get("node", "0"))
-    requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")
-    return min(nodes, asked) if requeued and asked else nodes
 
 
 def may_take_gpus(rows: NDArray[np.void]) -> Bools:

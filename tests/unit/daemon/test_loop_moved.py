@@ -38,7 +38,7 @@ def gates_left_open(bench: Bench) -> int:
 
 
 def test_what_a_dead_man_freed_was_moved_by_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadman, "commands_of", lambda *_: bench.commands)
+    monkeypatch.setattr(deadman, "commands_of", lambda *_: bench.apart())
     bench.world.submit(8, "a", work=Work(100.0))
     bench.run(20)
     for tenant in ("b", "b", "c", "c", "c"):
@@ -56,7 +56,7 @@ def test_what_a_dead_man_freed_was_moved_by_nobody(bench: Bench, monkeypatch: py
 def test_what_a_dead_man_frees_in_a_pause_was_moved_by_nobody(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadman, "commands_of", lambda *_: bench.commands)
+    monkeypatch.setattr(deadman, "commands_of", lambda *_: bench.apart())
     bench.world.submit(8, "a", work=Work(100.0))
     bench.run(20)
     job = bench.world.submit(2, "b")

@@ -43,8 +43,10 @@ def read(stub: Stub, *rows: str) -> np.ndarray[tuple[int], np.dtype[np.void]]:
 
 
 def test_a_capture_of_22_05_reads_as_the_queue_it_was(stub: Stub) -> None:
-    # Nobody asked for memory by the GPU when it was captured, nor did we ask for that column.
-    rows = read(stub, sample("22.05", "squeue.txt").replace(ROW_END, f"{BETWEEN}N/A{ROW_END}"))
+    # Nobody asked for memory by the GPU or tasks by the node when it was captured, nor did we for these columns.
+    lines = [line.split(BETWEEN) for line in sample("22.05", "squeue.txt").split(f"{ROW_END}\n")[:-1]]
+    at = FIELDS.index("NTPerNode")
+    rows = read(stub, *(f"{BETWEEN.join([*line[:at], '0', *line[at:], 'N/A'])}{ROW_END}\n" for line in lines))
     found = {int(r["record"]): r for r in rows}
     assert [int(found[n]["gpus"]) for n in (41, 42, 43)] == [4, 4, 5]
     assert [int(found[n]["state"]) for n in (41, 42, 49)] == [
@@ -189,7 +191,7 @@ def test_an_answer_that_is_not_whole_is_no_answer(
         ({"State": "BRAND_NEW"}, "state 'BRAND_NEW' is a word that this version does not know"),
         ({"SubmitTime": "2026-11-20T22:08:47"}, "no time in epoch seconds"),
         ({"Deadline": "999999999999"}, "no time in epoch seconds"),
-        ({"Account": "a\x1fb"}, "35 columns instead of 34"),
+        ({"Account": "a\x1fb"}, "36 columns instead of 35"),
         ({"Account": "a\x1b[2J"}, "its account's name is no name"),
         ({"Account": "a" * 300}, "its account's name is no name"),
         ({"tres_alloc": "node=1,gres/gpu=7766279631452241820"}, "no whole number"),
