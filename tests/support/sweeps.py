@@ -23,6 +23,7 @@ from slurm_fair.cli.sweep.task import Row, SweepTask, simulated_metrics
 from slurm_fair.errors import PolicyError, SlurmFairError
 from slurm_fair.sim.scenario import Scenario
 from tests.support.command_line import Said, call
+from tests.support.signals import heed_signals
 
 UNLUCKY = 1  # the seed of runs that go wrong
 
@@ -87,11 +88,6 @@ def asked(file: Path, question: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def _heed_ctrl_c() -> None:
-    """A shell starts what it runs in the background deaf to Ctrl-C, and so are its children."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def interrupted(trace: Path, *arguments: str) -> tuple[int, str]:
     """The exit code of a sweep in a process of its own, and its complaints, after Ctrl-C once a run is over."""
     words = [sys.executable, "-m", "slurm_fair.cli", "sweep", str(trace), "--gpus", "16", *arguments]
@@ -101,7 +97,7 @@ def interrupted(trace: Path, *arguments: str) -> tuple[int, str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_heed_ctrl_c,
+        preexec_fn=heed_signals,
     )
     _wait_for_a_run(file_of(trace), process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -24,6 +24,7 @@ from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
 from slurm_fair.cli.simulate.setups import PolicySetup
 from slurm_fair.errors import SlurmFairError
 from tests.support.command_line import call
+from tests.support.signals import heed_signals
 from tests.support.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
 
 # -- jobs -----------------------------------------------------------------------------------------------------
@@ -264,7 +265,9 @@ def test_an_interruption_is_one_line_and_leaves_neither_files_nor_processes(tmp_
         sys.executable, "-m", "slurm_fair.cli", "simulate", str(trace), "--gpus", "16", "--policy", "fifo,srtf",
         "--workers", "2", "--jobs-out", str(tmp_path / "jobs.csv"), "--events-out", str(tmp_path / "e.jsonl"),
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_signals
+    ) as process:
         try:
             wait_for_lines(tmp_path, process)
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -20,6 +20,7 @@ from slurm_fair.cli.base import ended_in_one_line
 from slurm_fair.cli.simulate import command
 from slurm_fair.cli.simulate.case import read_case
 from slurm_fair.cli.stopping import SIGNALS, StoppedBySignal, like_ctrl_c
+from tests.support.signals import heed_signals
 from tests.support.simulations import made, simulated
 
 NAMES = [signal.Signals(number).name for number in SIGNALS]
@@ -132,7 +133,9 @@ def test_a_simulation_that_is_stopped_leaves_nothing(
         sys.executable, "-m", "slurm_fair.cli", "simulate", str(trace), "--gpus", "16", "--policy", "fifo,srtf",
         "--workers", workers, "--html", str(tmp_path / "p.html"), "--events-out", str(tmp_path / "e.jsonl"),
     ]  # fmt: skip
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_signals
+    ) as process:
         try:
             _wait_for_lines(tmp_path, process)
             (os.killpg if to_all else os.kill)(process.pid, number)
@@ -161,7 +164,9 @@ def test_a_sweep_that_is_stopped_while_its_processes_start_says_what_is_kept(
         sys.executable, "-m", "slurm_fair.cli", "sweep", str(trace), "--gpus", "16", "--policy", "fifo,srtf",
         "--seed", "0-4", "--processes", "2", "--out", str(out),
     ]  # fmt: skip
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_signals
+    ) as process:
         deadline = time.monotonic() + 60
         while not out.exists():
             assert process.poll() is None

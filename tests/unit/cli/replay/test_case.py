@@ -26,7 +26,7 @@ from slurm_fair.cli.simulate.costs import known_costs
 from slurm_fair.cli.simulate.given import CostOptions
 from slurm_fair.config.tree import from_tree
 from slurm_fair.daemon.parts import commands_of
-from slurm_fair.errors import InputError
+from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.host.state_folder import Places
 from slurm_fair.sim.past import jobs_of
 from slurm_fair.sim.scenario import Costs
@@ -234,14 +234,14 @@ def test_gpus_of_a_sites_own_past_count_as_at_the_site_on_types_that_it_knows(tm
 
 def test_a_sites_shares_are_asked_for_unless_weights_are_said(tmp_path: Path) -> None:
     live = site(tmp_path)
-    with pytest.raises(InputError, match="Slurm's shares cannot be read"):
+    with pytest.raises(SlurmError, match="Slurm's shares cannot be read"):
         scenario_of(CaseOptions(gpus=8), live)
     assert scenario_of(CaseOptions(gpus=8, weights="equal"), live).weights == {}
 
 
 def test_a_sites_nodes_are_asked_for_unless_a_cluster_is_said(tmp_path: Path) -> None:
     live = site(tmp_path)
-    with pytest.raises(InputError, match="the nodes cannot be seen"):
+    with pytest.raises(SlurmError, match="the nodes cannot be seen"):
         scenario_of(CaseOptions(weights="equal"), live)
     with pytest.raises(InputError, match="no cluster"):
         scenario_of(CaseOptions(weights="equal", gpus_per_node=4), live)
