@@ -53,6 +53,7 @@ from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _BLIND_SECONDS = 1.0  # from the end of a blind look to the next one, at least
 _PRUNE_SECONDS = 300.0
+_FRESH_SECONDS = 1.0  # a heartbeat that is younger is not left anew before a command
 log = logging.getLogger("slurm_fair")
 
 
@@ -264,10 +265,7 @@ class Daemon:
             self._blindness.ended(now, "sees again")
             return
         self._blindness.stands(now, blind, level)
-        self.seen, self.freed_at = (
-            min(self.seen, now),
-            min(self.freed_at, now),
-        )  # the clock may have been set back
+        self.seen, self.freed_at = min(self.seen, now), min(self.freed_at, now)  # of a clock that was set back
         limit = heartbeat_limit(self.config)
         alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
         if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
@@ -371,7 +369,8 @@ class Daemon:
 
         NotTheOwner for a daemon that was fenced while it stood still: it sends nothing more.
         """
-        if self.shadow or 0 <= self.clock.now() - self.beaten_at < 1.0:
+        fresh = min(_FRESH_SECONDS, heartbeat_limit(self.config) / 10)  # the command may hang for long
+        if self.shadow or 0 <= self.clock.now() - self.beaten_at < fresh:
             return
         try:
             self.journal.check_there()

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from slurm_fair.errors import LabError
+from slurm_fair.errors import InputError, LabError
 from slurm_fair.lab import build
 from slurm_fair.lab import sweep as sweeping
 from slurm_fair.lab.daemons import LabDaemon
@@ -213,10 +213,10 @@ class Lab:
         if reason is not None:
             raise LabError(reason)
         if longest_socket_path(self.folder, self.node_names) > SOCKET_PATH_BYTES:
-            raise LabError(f"lab: {self.folder} is too long a path for Unix sockets: choose a shorter one")
+            raise InputError(f"lab: {self.folder} is too long a path for Unix sockets: choose a shorter one")
         used = not self._temporary and self.folder.exists() and any(self.folder.iterdir())
         if used and not self.conf.exists():
-            raise LabError(f"lab: {self.folder} holds something else: choose an empty folder")
+            raise InputError(f"lab: {self.folder} holds something else: choose an empty folder")
         for user in (*self.spec.users, *self.spec.operators):
             _identity(user)
         sweeping.kill_leftovers(self.folder)
@@ -321,5 +321,5 @@ def _identity(user: str | None) -> tuple[int | None, int | None, list[int] | Non
     try:
         entry = pwd.getpwnam(user)
     except KeyError as error:
-        raise LabError(f"lab: this machine has no Unix user {user!r}: create it or name another") from error
+        raise InputError(f"lab: this machine has no Unix user {user!r}: create it or name another") from error
     return entry.pw_uid, entry.pw_gid, os.getgrouplist(user, entry.pw_gid)

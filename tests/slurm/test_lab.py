@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import slurm_fair
-from slurm_fair.errors import LabError
+from slurm_fair.errors import InputError, LabError
 from slurm_fair.lab import Lab, LabSpec, NodeGroup, available
 from slurm_fair.lab.ports import name_is_loopback
 from slurm_fair.lab.sweep import lab_processes
@@ -239,7 +239,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     short = Path(tempfile.gettempdir(), f"lab-link-{os.getpid()}")
     short.symlink_to(tmp_path)
     try:
-        with pytest.raises(LabError, match="holds something else: choose an empty folder"):
+        with pytest.raises(InputError, match="holds something else: choose an empty folder"):
             Lab(short, PLAIN).start()
     finally:
         short.unlink()
@@ -247,7 +247,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 
 def test_a_path_too_long_for_sockets_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match="too long a path for Unix sockets: choose a shorter one"):
+    with pytest.raises(InputError, match="too long a path for Unix sockets: choose a shorter one"):
         Lab(tmp_path / ("x" * 100), PLAIN).start()
 
 

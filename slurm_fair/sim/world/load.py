@@ -180,8 +180,8 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
             f"{missing}: name a cluster that has it with --cluster, or leave the jobs out with --too-large drop"
         )
     names = first_of([f"{trace.job_id[row]} ({_size(trace, row)})" for row in rows.tolist()], 3)
-    measured = ", or run on none of its GPU types as they were measured" if throughputs else ""
-    want = "wants" if len(rows) == 1 else "want"
+    want, run = ("wants", "runs") if len(rows) == 1 else ("want", "run")
+    measured = f", or {run} on none of its GPU types as they were measured" if throughputs else ""
     cluster = f"{counted(machines.total_gpus, 'GPU')} on {counted(len(machines), 'node')}"
     raise InputError(
         f"{len(rows)} of {counted(len(trace), 'job')} {want} more GPUs of one type, or more nodes, than the "

@@ -110,3 +110,13 @@ def test_a_daemon_that_is_fenced_during_a_blind_look_does_not_seem_to_live(
     assert left
     with pytest.raises(NotTheOwner):
         bench.daemon.once()
+
+
+def test_with_short_leases_a_command_that_hangs_finds_a_fresh_heartbeat(tmp_path: Path) -> None:
+    with bench_in(tmp_path / "short", lease={"term": 6.0, "interval": 1.0, "grace": 3.0}) as bench:
+        bench.daemon.once()
+        bench.pass_time(0.6)
+        bench.daemon.goes_on()
+        beat = last_beat(bench.places)
+        assert beat is not None
+        assert beat.time == bench.now

@@ -39,7 +39,7 @@ def test_all_that_happened_before_the_time_was_up_counts() -> None:
     ],
 )
 def test_a_job_that_could_never_run_is_refused_by_name(job: Arrival, machines: Machines) -> None:
-    with pytest.raises(InputError, match=r"of 2 jobs want more .*: wide"):
+    with pytest.raises(InputError, match=r"1 of 2 jobs wants more .*: wide"):
         simulated([arrival(), replace(job, job_id="wide")], machines=machines)
 
 
