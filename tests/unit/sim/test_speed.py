@@ -76,7 +76,7 @@ def test_no_job_is_put_on_gpus_on_which_it_was_measured_not_to_run() -> None:
 
 def test_a_job_that_runs_on_no_gpus_there_are_is_refused_by_name() -> None:
     only_fast = two_kinds().take(np.array([0]))
-    with pytest.raises(InputError, match=r"1 of 1 job wants .*, or runs on none .* as they were measured: 0 \(8 GPUs\)"):
+    with pytest.raises(InputError, match=r"1 of 1 job wants .*, or runs on none .* measured: 0 \(8 GPUs\)"):
         simulated([arrival(0, gpus=8, model="m")], "fifo", machines=only_fast, throughputs=SPEEDS)
 
 
