@@ -265,7 +265,8 @@ class Daemon:
             self._blindness.ended(now, "sees again")
             return
         self._blindness.stands(now, blind, level)
-        self.seen, self.freed_at = min(self.seen, now), min(self.freed_at, now)  # of a clock that was set back
+        self.seen = min(self.seen, now)  # the clock may have been set back
+        self.freed_at = min(self.freed_at, now)
         limit = heartbeat_limit(self.config)
         alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
         if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
