@@ -65,11 +65,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield private
 
 
-def batch(*options: str, stamped: bool = True, jobs: int = JOBS) -> Way:
+def batch(*options: str, stamped: bool = True) -> Way:
     """Jobs of sbatch with these options."""
 
     def submit(site: Site, stack: ExitStack) -> None:
-        for _ in range(jobs):
+        for _ in range(JOBS):
             send(site, *options, stamped=stamped)
 
     return submit
@@ -99,13 +99,13 @@ def as_cheat(site: Site, argv: Sequence[str]) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def again_and_again(script: str, *options: str) -> Way:
+def again_and_again(script: str, jobs: int = JOBS) -> Way:
     """Honest jobs, and beside them a loop of commands: `$jobs` are their ids, as scontrol takes them."""
 
     def submit(site: Site, stack: ExitStack) -> None:
-        jobs = ",".join(send(site, *options) for _ in range(JOBS))
+        ids = ",".join(send(site) for _ in range(jobs))
         of_state = f"of() {{ squeue -h -u {CHEAT} -t $1 -o %i | paste -sd,; }}"
-        process = as_cheat(site, ["bash", "-c", f"jobs={jobs}; {of_state}; while :; do {script}; done"])
+        process = as_cheat(site, ["bash", "-c", f"jobs={ids}; {of_state}; while :; do {script}; done"])
         stack.callback(process.wait, 10)
         stack.callback(os.killpg, process.pid, signal.SIGKILL)
 
@@ -135,6 +135,15 @@ REQUEUE = (
     f"scontrol requeue $(of R); sleep 0.5; scontrol update jobid=$jobs starttime=now; sleep {TERM / 2:g}"
 )
 KEEP = "scontrol update jobid=$(of R) requeue=0; sleep 0.2"
+STOP = "scancel --signal=STOP $(of R | tr , ' '); sleep 0.5"
+# A job without GPUs is nobody's to gate; it asks for its GPU when it is in the queue, and is released.
+GROW = f"""
+if [ $(squeue -h -u {CHEAT} | wc -l) -lt {JOBS} ]; then
+    id=$(sbatch --parsable -H -A {OTHER} -n1 -t 60 -o /dev/null --wrap "sleep 3600")
+    scontrol update jobid=$id gres=gres:gpu:1; scontrol release $id
+else
+    sleep 1
+fi"""
 WAYS: Mapping[str, Way] = {
     "srun, which the site gates": interactive,
     "a feature that all nodes have": batch("-C", "f1"),
@@ -147,6 +156,10 @@ WAYS: Mapping[str, Way] = {
     "a loop of scontrol requeue and starttime=now": again_and_again(REQUEUE),
     "scontrol update requeue=0 when it runs": again_and_again(KEEP),
     "a flood of jobs that begin in a second": sent_anew,
+    "scancel --signal=STOP when it runs": again_and_again(STOP),
+    "--exclusive=user with one GPU": batch("--exclusive=user"),
+    "--deadline that comes near while it runs": batch("-t", "60", f"--deadline=now+{3600 + 4 * TERM:.0f}"),
+    "jobs that ask for their GPU when they are in the queue": again_and_again(GROW, jobs=0),
 }
 
 
@@ -204,7 +217,7 @@ def site_on(lab: Lab) -> Iterator[Site]:
 def held(lab: Lab) -> tuple[int, int]:
     """GPUs that each account holds now, by Slurm's own word."""
     gpus = {HONEST: 0, OTHER: 0}
-    rows = lab.run("squeue", "-h", "-a", "-t", "R,CG", "-O", "Account:20,tres-alloc:200").stdout
+    rows = lab.run("squeue", "-h", "-a", "-t", "R,CG,STOPPED", "-O", "Account:20,tres-alloc:200").stdout
     for line in rows.splitlines():
         found = _GPUS.search(line)
         gpus[line.split()[0]] += int(found[1]) if found else 0

@@ -116,6 +116,17 @@ def test_the_restart_is_counted_at_once_and_the_submission_moves_when_the_job_wa
     assert waiting.submit > before.submit
 
 
+def test_a_job_that_ends_by_itself_keeps_its_count_though_it_is_requeued_while_it_leaves(
+    slurm: Slurm,
+) -> None:
+    job = slurm.sbatch_running(body="trap '' TERM; sleep 300")
+    slurm.do("scancel", job)
+    assert slurm.look(job).state == "COMPLETING"
+    assert slurm.do("scontrol", "requeue", "incomplete", job).returncode == 0
+    assert slurm.look(job).restarts == 0
+    assert slurm.wait_state(job, "CANCELLED").restarts == 0
+
+
 def test_a_requeued_job_is_kept_back_for_two_minutes_and_an_eligible_time_clears_that(slurm: Slurm) -> None:
     job = slurm.sbatch_running()
     slurm.do("scontrol", "requeue", "incomplete", job)

@@ -35,7 +35,7 @@ class Effects:
             return ActEnd(Result.DONE if freed else Result.UNKNOWN, "it is no longer listed")
         if self.seen(action, row):
             return ActEnd(Result.DONE)
-        if action.verb is Verb.REQUEUE and row.state == JobState.DONE:
+        if action.verb is Verb.REQUEUE and row.state in (JobState.ENDING, JobState.DONE):
             return ActEnd(Result.REFUSED, "it ended by itself")
         if action.verb is Verb.CLOSE and row.state != JobState.WAITING:
             return ActEnd(Result.REFUSED, "it started first")
@@ -44,7 +44,7 @@ class Effects:
     def seen(self, action: Action, row: FreshRow) -> bool:
         """True if the job stands as the act would have it."""
         if action.verb is Verb.REQUEUE:
-            return row.state == JobState.ENDING or row.restarts > action.restarts
+            return row.restarts > action.restarts  # slurm-facts: requeue-counts-at-once
         if action.verb is Verb.CLOSE:
             if row.state != JobState.WAITING or not self.is_tidy(action, row):
                 return False
