@@ -263,7 +263,7 @@ def test_a_type_on_which_a_job_does_not_run_is_not_given_to_it() -> None:
 
 def test_a_job_that_runs_on_none_of_the_types_is_refused_by_name() -> None:
     jobs = [arrival(20, gpus=2, seconds=100, model="LM", job_id="lost"), arrival(20, gpus=2, seconds=100)]
-    with pytest.raises(InputError, match=r"1 of 2 jobs .* run on none of its GPU types .* lost \(2 GPUs\)"):
+    with pytest.raises(InputError, match=r"1 of 2 jobs .* runs on none of its GPU types .* lost \(2 GPUs\)"):
         simulated(jobs, "fifo", machines=typed("bb"), throughputs=measured(1.0, on_b=0.0))
 
 
