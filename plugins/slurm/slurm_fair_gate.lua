@@ -167,12 +167,18 @@ local function own_begin(comment)
   return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
 end
 
--- Says in the comment that a begin time is its owner's own, where Slurm takes so long a comment.
-local function note_begin(job_desc, comment, begin)
-  local text = with_key(comment, string.format("begin=uts%d", begin))
-  if #text <= MOST_OF_SLURM then
-    job_desc.comment = text
+-- Says whose a begin time or a hold is in the comment, where Slurm takes so long a comment; whether it does.
+local function note(job_desc, comment, key)
+  local text = with_key(comment, key)
+  if #text > MOST_OF_SLURM then
+    return false
   end
+  job_desc.comment = text
+  return true
+end
+
+local function note_begin(job_desc, comment, begin)
+  return note(job_desc, comment, string.format("begin=uts%d", begin))
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
@@ -227,11 +233,15 @@ local function controller_acts(health, now)
   return age > -SILENT_SECONDS and age < 3 * interval + SILENT_SECONDS
 end
 
--- Behind a begin gate, and the comment that says so.
+-- Behind a begin gate, and the comment that says so. Without the words in the comment the controller takes the gate
+-- for a wish of the job's owner: the job waits until the gate opens by itself.
 local function gated_from(now, job_desc, comment, options)
   local opens = now + (options.gate_seconds or 1800)
   job_desc.begin_time = opens
-  job_desc.comment = with_key(comment, string.format("gate=uts%d", opens))
+  if not note(job_desc, comment, string.format("gate=uts%d", opens)) then
+    slurm.log_user("slurm_fair: the comment of this job leaves no room for ours, so the job waits longer; "
+      .. "a shorter comment helps")
+  end
 end
 
 local function close_gate(job_desc, part_list, options)
@@ -249,9 +259,8 @@ local function close_gate(job_desc, part_list, options)
     return
   end
   tell_user(job_desc, options)
-  if options.gate == "hold" then
+  if options.gate == "hold" and note(job_desc, job_desc.comment, "gate=hold") then
     job_desc.priority = 0
-    job_desc.comment = with_key(job_desc.comment, "gate=hold")
   else
     gated_from(now, job_desc, job_desc.comment, options)
   end
@@ -354,7 +363,7 @@ local function keep_waiting(job_desc, job_rec, options)
   return slurm.SUCCESS
 end
 
--- A job that is left alone keeps what its comment says of its begin time true: it may become managed.
+-- What its comment says of its begin time stays true of a job that is left alone, now or while no controller acts.
 local function follow_begin(job_desc, job_rec, options)
   local begin, comment = job_desc.begin_time or 0, job_desc.comment or job_rec.comment
   if begin == 0 or (job_rec.het_job_id or 0) ~= 0 then
@@ -384,11 +393,8 @@ local function keep(job_desc, job_rec, part_list, options)
   if state == RUNNING then
     return managed and keep_running(job_desc) or slurm.SUCCESS
   end
-  if not managed then
+  if not managed or not controller_acts(options.health, os.time()) then
     return follow_begin(job_desc, job_rec, options)
-  end
-  if not controller_acts(options.health, os.time()) then
-    return slurm.SUCCESS
   end
   return keep_waiting(job_desc, job_rec, options)
 end

@@ -322,7 +322,8 @@ class Daemon:
             return
         if due:  # a clock that is wrong for a moment makes nothing old
             self.aged_at = min(now, self.aged_at + 2 * _PRUNE_SECONDS)
-        left = self.journal.forget(self.aged_at, keep_seconds=storage.keep_days * DAY_SECONDS, max_bytes=most)
+        keep, aged = storage.keep_days * DAY_SECONDS, self.aged_at
+        left = self.journal.forget(now, keep_seconds=keep, max_bytes=most, aged=aged)
         self.pruned_at = self.pruned_at if left else now
 
     def _safely(self, what: str, act: Callable[[], None]) -> None:

@@ -263,11 +263,15 @@ class SqliteJournal(Reader):
         *,
         keep_seconds: float,
         max_bytes: int,
+        aged: float = math.inf,
         most_rows: int = 200,
     ) -> Pruned:
-        """Forget what is too old or too much, at most so many rows of a kind; cheap enough for every tick."""
+        """Forget what is too old or too much, at most so many rows of a kind; cheap enough for every tick.
+
+        Rows are as old as they were at `aged`, where that is before now.
+        """
         with self._writing():
-            pruned = prune(self._db, now - keep_seconds, now, max_bytes, most_rows)
+            pruned = prune(self._db, min(aged, now), keep_seconds, now, max_bytes, most_rows)
         with as_store_errors(self.path):
             # A script, because this statement does its work page by page and `execute` takes one step only.
             self._db.executescript(f"PRAGMA incremental_vacuum({most_rows * 10})")
@@ -279,12 +283,13 @@ class SqliteJournal(Reader):
         *,
         keep_seconds: float,
         max_bytes: int,
+        aged: float = math.inf,
         most_seconds: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
     ) -> bool:
         """Prune again and again for at most so long; whether something is left to forget."""
         until = clock() + most_seconds
-        while self.prune(now, keep_seconds=keep_seconds, max_bytes=max_bytes).total:
+        while self.prune(now, keep_seconds=keep_seconds, max_bytes=max_bytes, aged=aged).total:
             if clock() >= until:
                 return True
         return False

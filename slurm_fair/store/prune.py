@@ -29,14 +29,17 @@ class Pruned:
         return self.ticks + self.columns + self.standings + self.events + self.intents + self.moments
 
 
-def prune(db: Database, ticks_before: float, now: float, max_bytes: int, most_rows: int) -> Pruned:
+def prune(
+    db: Database, aged: float, keep_seconds: float, now: float, max_bytes: int, most_rows: int
+) -> Pruned:
     """Within a transaction of the caller; the newest tick and the newest standing always stay.
 
-    Of a journal that is too big the oldest go: acts from before the oldest tick, ticks of more than a day ago,
-    events and accounts of tenants of more than a week ago, then the ticks of the last day, at last what is left.
+    Rows are as old as they were at `aged`: a clock that is wrong for a moment makes nothing too old. Of a journal
+    that is too big the oldest go: acts from before the oldest tick, ticks of more than a day ago, events and
+    accounts of tenants of more than a week ago, then the ticks of the last day, at last what is left.
     """
-    ticks = _ticks(db, ticks_before, most_rows)
-    intents = _intents(db, ticks_before, most_rows * 10)
+    ticks = _ticks(db, aged - keep_seconds, most_rows)
+    intents = _intents(db, aged - keep_seconds, most_rows * 10)
     full = bytes_used(db) > max_bytes
     gone = _Gone()
     if full and not ticks:
@@ -46,7 +49,7 @@ def prune(db: Database, ticks_before: float, now: float, max_bytes: int, most_ro
         if not (ticks or intents):
             gone = _oldest_history(db, now - _THIN_AFTER_SECONDS, most_rows * 10)
         if not (ticks or intents or any(gone)):
-            ticks = _ticks(db, now + 1.0, few)
+            ticks = _ticks(db, math.inf, few)
     oldest = db.execute("SELECT min(number) FROM ticks").fetchone()[0]
     columns = standings = 0
     if oldest is not None:
@@ -56,8 +59,8 @@ def prune(db: Database, ticks_before: float, now: float, max_bytes: int, most_ro
         )
         standings = _delete(db, "standings", "tick", f"tick < {base}", oldest, most_rows)
     if full and not (ticks or intents or any(gone)):  # no tick is left to give
-        gone = _oldest_history(db, now + 1.0, most_rows * 10)
-    thin_before = now - _THIN_AFTER_SECONDS
+        gone = _oldest_history(db, math.inf, most_rows * 10)
+    thin_before = aged - _THIN_AFTER_SECONDS
     thinned = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most_rows * 10)
     return Pruned(ticks, columns, standings, gone.events, intents, gone.moments + thinned)
 

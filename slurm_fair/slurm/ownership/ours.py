@@ -207,10 +207,12 @@ def own_request(text: str, marks: Iterable[Mark]) -> str:
 def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool, scheduled: float) -> bool:
     """True if a stamped job without a mark waits for us, and not for its user or an admin.
 
-    When the journal is `lost`, each requeued one does. `scheduled` = when Slurm last tried to start it.
+    When the journal is `lost`, each requeued one does that does not wait for the begin time of its owner's own.
+    `scheduled` = when Slurm last tried to start it.
     """
     restarts, submit, eligible = int(row["restarts"]), float(row["submit"]), float(row["eligible"])
     shown = WaitState.of_one(int(row["priority"]), reason, restarts, submit, eligible)
     if shown.held:
         return bool(is_as_submitted(shown, stamp.is_hold, scheduled))
-    return (lost and restarts > 0) or stamp.is_gate(eligible, submit)
+    requeued = lost and restarts > 0 and not stamp.is_own_begin(eligible)
+    return requeued or stamp.is_gate(eligible, submit)

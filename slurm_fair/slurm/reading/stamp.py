@@ -28,6 +28,7 @@ class Stamp:
     bad_sizes: str = ""  # what stands there instead and cannot be read
     script: str = ""  # the hash of its batch script, as its submitter says; empty = not said
     profile: bool = False  # its speed is to be measured on each GPU type
+    begin: str = ""  # uts<epoch>: a begin time that the submit hook noted as its owner's own
 
     @property
     def checkpoints(self) -> bool:
@@ -47,9 +48,16 @@ class Stamp:
             return -_SLACK_SECONDS <= eligible - submit - float(self.gate[1:]) <= 1.0
         return False
 
+    def is_own_begin(self, eligible: float) -> bool:
+        """True if a begin time is the one that was noted as its owner's own."""
+        return self.begin != "" and abs(eligible - float(self.begin[3:])) <= 1.0
+
 
 def read_stamp(comment: str) -> Stamp | None:
-    """The stamp in a comment; None without one. A malformed one is none: the job is then never asked."""
+    """The stamp in a comment; None without one. A malformed one is none: the job is then never asked.
+
+    A bare note of a begin time is none either: the hook leaves it on jobs that are nobody's to gate.
+    """
     match = _TOKEN.search(comment)
     if match is None:
         return None
@@ -61,12 +69,18 @@ def read_stamp(comment: str) -> Stamp | None:
         or not re.fullmatch(r"|uts[0-9]{1,12}|\+[0-9]{1,9}|hold", gate)
     ):
         return None
+    begin = keys.get("begin", "")
+    if match[1] == "0" and keys.keys() == {"begin"}:
+        return None
     sizes = _sizes(keys.get("gpus", ""))
     bad = "" if sizes else keys.get("gpus", "")
     said = keys.get("script", "")
     script = said if _SCRIPT.fullmatch(said) else ""
     profile = keys.get("profile") == "1"
-    return Stamp(min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID], script, profile)
+    own = begin if re.fullmatch(r"uts[0-9]{1,12}", begin) else ""
+    return Stamp(
+        min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID], script, profile, own
+    )
 
 
 def _sizes(text: str) -> tuple[int, ...]:

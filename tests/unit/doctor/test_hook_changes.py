@@ -125,3 +125,40 @@ def test_a_new_job_that_is_left_alone_says_when_its_owner_wants_it_to_begin(fiel
         timeout_seconds=60,
     )
     assert text.split() == ["900", said]
+
+
+@pytest.mark.parametrize(
+    ("was", "asked", "said"),
+    [
+        ("", FAR, "slurm_fair:v1,begin=uts"),
+        ('comment = "slurm_fair:v1,gate=uts99"', FAR, "slurm_fair:v1,begin=uts"),
+        (NOTED, NOW, "slurm_fair:v1"),
+        ("", NOW, "-"),
+    ],
+)
+def test_the_comment_follows_the_begin_time_too_while_no_controller_acts(
+    was: str, asked: str, said: str
+) -> None:
+    text = run_lua(
+        f"""{HOOK_SCENE}
+        options.health = "/nowhere/health.json"
+        local was, asked = record({{{was}}}), change({{{asked}}})
+        local begin = asked.begin_time
+        local code = slurm_fair_keep(asked, was, parts, 7, options)
+        print(code, begin == asked.begin_time, whose(asked.comment or "-"))""",
+        timeout_seconds=60,
+    )
+    assert text.split() == ["0", "true", said]
+
+
+@pytest.mark.parametrize("gate", ["begin", "hold"])
+def test_a_comment_without_room_for_ours_stays_one_that_slurm_takes(gate: str) -> None:
+    text = run_lua(
+        f"""{HOOK_SCENE}
+        options.gate = {gate!r}
+        local one = job({{comment = "slurm_fair:v1 " .. string.rep("a", 1008)}})
+        slurm_fair_gate(one, parts, 7, options)
+        print(one.begin_time - os.time(), one.priority ~= 0, #one.comment)""",
+        timeout_seconds=60,
+    )
+    assert text.split() == ["1800", "true", "1022"]

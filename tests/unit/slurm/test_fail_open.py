@@ -98,6 +98,13 @@ def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     assert _free(stub, lost=lost).freed == freed
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_begin_time_of_its_owners_own_stays_though_the_journal_is_lost(stub: Stub, version: int) -> None:
+    now = row(RestartCnt=1)
+    stub.answers("squeue", now, _texts((7, f"slurm_fair:v{version},begin=uts{int(GATE)}")), now, now)
+    assert _free(stub, lost=True) == Liberated(0, ())
+
+
 NO_GPUS = {"tres_alloc": "cpu=1,mem=1G,node=1", "tres_per_job": "N/A"}
 
 

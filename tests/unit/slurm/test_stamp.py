@@ -20,6 +20,10 @@ from slurm_fair.slurm.reading.stamp import SIGNALS, Stamp, read_stamp
         ("slurm_fair:v1,unknown=key", Stamp(1)),
         ("slurm_fair:v1,profile=1", Stamp(1, profile=True)),
         ("slurm_fair:v1,profile=yes", Stamp(1)),
+        ("slurm_fair:v1,begin=uts1795221357", Stamp(1, begin="uts1795221357")),
+        ("slurm_fair:v1,begin=tomorrow", Stamp(1)),
+        ("slurm_fair:v0,begin=uts1795221357", None),  # the hook's note on a job that is nobody's to gate
+        ("slurm_fair:v0,gate=hold,begin=uts1", Stamp(0, gate="hold", begin="uts1")),
         ("xslurm_fair:v1", None),
         ("slurm_fair:v1;gate=hold", None),
         ("slurm_fair:v1,signal=KILL", None),

@@ -177,3 +177,22 @@ def test_hourly_accounts_of_years_push_out_no_fresh_tick_and_no_fresh_event(jour
     assert abs(min(kept) - events[0].time) < 90 * DAY, "both go back about as far"
     journal.forget(now, keep_seconds=30 * DAY, max_bytes=0, most_seconds=10.0)
     assert (journal.tick_numbers(), list(journal.events())) == ((30, 30), [])
+
+
+def test_rows_are_as_old_as_they_were_and_a_full_journal_gives_the_oldest_whatever_the_clock(
+    journal: SqliteJournal,
+) -> None:
+    for number in range(1, 200):
+        one_tick(journal, number, 1e6 + number, 5)
+    later = 1e6 + 90 * DAY
+    aged = 1e6 + 200
+    journal.forget(later, keep_seconds=30 * DAY, max_bytes=1 << 40, aged=aged, most_seconds=10.0)
+    assert journal.tick_numbers() == (1, 199), "a clock that is wrong for a moment makes nothing old"
+    for now in (later, 1e6 - 90 * DAY):  # after a long absence, and with a clock that was set back
+        most = journal.bytes_used() * 2 // 3
+        journal.forget(now, keep_seconds=30 * DAY, max_bytes=most, aged=aged, most_seconds=10.0)
+        assert journal.bytes_used() <= most
+    numbers = journal.tick_numbers()
+    assert numbers is not None
+    assert numbers[0] > 1
+    assert numbers[1] == 199
