@@ -16,7 +16,8 @@ from slurm_fair.errors import InputError
 BESIDE = ".slurm-fair-"  # how the names of files begin that are not whole yet
 _MOST_LINKS = 40  # as many as Linux follows
 _DATABASE = b"SQLite format 3\0"
-_OF_A_DATABASE = ("-wal", "-shm", "-journal")  # endings of the files that SQLite keeps beside one
+# Endings of the files that SQLite keeps beside one, and of those that tell who owns a journal.
+OF_A_DATABASE = ("-wal", "-shm", "-journal", ".lock", ".epoch")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LEVEL = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -183,7 +184,7 @@ def _refuse_others(folder: Folder, target: Path) -> None:
 
 def refuse_database(path: Path) -> None:
     """Refuse to put an output in the place of a database, such as a journal, or of a file that belongs to one."""
-    ending = next((end for end in _OF_A_DATABASE if path.name.endswith(end)), "")
+    ending = next((end for end in OF_A_DATABASE if path.name.endswith(end)), "")
     if _is_database(path) or (ending and _is_database(path.with_name(path.name.removesuffix(ending)))):
         raise InputError(f"{path}: is a database or belongs to one: name another file")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import shutil
@@ -18,13 +19,17 @@ from slurm_fair.config.sections import Config
 from slurm_fair.config.tree import DEFAULT_PATH, load_config
 from slurm_fair.doctor.storage import TIMER
 from slurm_fair.errors import InputError, SlurmFairError
-from slurm_fair.host.state_folder import write_kept
+from slurm_fair.output import write_text
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
 from slurm_fair.slurm.reading.nodes import read_nodes
 
 _LOOK_SECONDS = 5.0
 _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # systemd's
+
+_WRONG_PLACE = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 @click.command()
@@ -63,6 +68,8 @@ def init(
         raise InputError(
             f"--config {given} is of the other commands: `slurm-fair init --config-path {given}`"
         )
+    if not root:
+        raise InputError("--dir is empty: name a folder, or leave it out for /")
     if not os.path.isabs(config_path):
         raise InputError(
             f"--config-path {config_path} must be absolute: the services start in another folder"
@@ -239,12 +246,27 @@ def _sorted_out(wanted: list[File], force: bool) -> list[File]:
 
 
 def _make_places(fresh: list[File]) -> None:
-    """Make the folders of files before anything is said of these."""
+    """Make the folders of files before anything is said of these; all of them, or none."""
+    made: list[Path] = []
     for file in fresh:
+        folder = file.path.parent
         try:
-            file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            for place in (*reversed(folder.parents), folder):
+                if not os.path.isdir(place):
+                    place.mkdir(mode=0o755)
+                    made.append(place)
         except OSError as problem:
-            raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None
+            for place in reversed(made):
+                place.rmdir()
+            raise _refusal(file.path, "written", problem) from None
+
+
+def _refusal(path: Path, what: str, problem: OSError) -> SlurmFairError:
+    """The error for a file that cannot be dealt with; a wrong place is the caller's mistake."""
+    line = f"{path}: cannot be {what}: {problem.strerror}"
+    if problem.errno in _WRONG_PLACE:
+        return InputError(f"{line}: name a folder that you may write to with --dir, or run it as root")
+    return SlurmFairError(line)
 
 
 def _state(file: File) -> _Found:
@@ -253,7 +275,7 @@ def _state(file: File) -> _Found:
     except FileNotFoundError:
         return _Found.NEW
     except OSError as problem:
-        raise SlurmFairError(f"{file.path}: cannot be read: {problem.strerror}") from None
+        raise _refusal(file.path, "read", problem) from None
     if text == file.text:
         return _Found.SAME
     if file.path.name == HOOK and GATE_CALL not in text:
@@ -263,7 +285,7 @@ def _state(file: File) -> _Found:
 
 def _write(file: File) -> None:
     try:
-        write_kept(file.path, file.text, file.mode)
+        write_text(file.path, file.text, file.mode)
         file.path.chmod(file.mode)
     except OSError as problem:
-        raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None
+        raise _refusal(file.path, "written", problem) from None

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from slurm_fair.board import estimates
 from slurm_fair.cli.base import Site, configuration_read, site_of
+from slurm_fair.daemon import plan_tally
 from slurm_fair.errors import StoreError
 from slurm_fair.store import Reader
 from slurm_fair_accounting import build_report_group
@@ -44,12 +46,13 @@ def _owner(folder: Path) -> str:
 
 
 def _files_of_site(context: click.Context) -> list[Path]:
-    """The configuration, and where a report is made of the journal also that, with the files beside it."""
+    """The configuration, and where a report is made of the journal also all that the daemon keeps beside it."""
+    read = configuration_read(context)
     if context.params.get("source") is not None:
-        return configuration_read(context)
-    journal = site_of(context).places.journal
-    beside = [journal.with_name(journal.name + ending) for ending in ("-wal", "-shm")]
-    return [*configuration_read(context), journal, *beside]
+        return read
+    places = site_of(context).places
+    told = [places.directory / name for name in (plan_tally.NAME, estimates.NAME)]
+    return [*read, *places.all_files(), *told]
 
 
 report = build_report_group(_journal, time.time, _files_of_site)

@@ -90,6 +90,15 @@ class Places:
         """Our copy of slurm.conf with a short MessageTimeout."""
         return self.directory / "slurm.conf"
 
+    def all_files(self) -> tuple[Path, ...]:
+        """All of these, and what belongs to the journal."""
+        beside = (self.journal.with_name(self.journal.name + ending) for ending in output.OF_A_DATABASE)
+        named = (
+            self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.deadman_log,
+            self.slurm_conf,
+        )  # fmt: skip
+        return (self.journal, *beside, *named)
+
 
 def write_kept(path: Path, text: str, mode: int = 0o600) -> None:
     """A file of ours, whole or not there."""

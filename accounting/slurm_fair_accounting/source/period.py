@@ -22,7 +22,8 @@ _FORMS = [
 
 
 _MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
-_FIRST_YEAR = 1970  # of the epoch
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998  # of the epoch, and of the calendar with a day to follow
+_LEAST_SECONDS, _MOST_SECONDS = -86400.0, 253370764800.0  # between them every instant has a year
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Period:
 
 def parse_when(text: str, now: float) -> float:
     """Epoch seconds of an instant as sreport's --start and --end take it."""
+    time = _seconds(text, now)
+    within = _LEAST_SECONDS <= time < _MOST_SECONDS
+    if not (within and _FIRST_YEAR <= datetime.fromtimestamp(time).year <= _LAST_YEAR):
+        raise InputError(f"'{text}' is no time: years go from {_FIRST_YEAR} to {_LAST_YEAR}")
+    return time
+
+
+def _seconds(text: str, now: float) -> float:
     word = text.strip().lower()
     today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
     if relative := _NOW.fullmatch(word):
@@ -69,8 +78,6 @@ def _instant(text: str, found: dict[str, str | None], today: datetime) -> float:
         year = today.year - (month > today.month)  # a month that lies ahead is last year's
     else:
         year = int(written) + (2000 if len(written) == 2 else 0)
-    if year < _FIRST_YEAR:
-        raise InputError(f"'{text}' is no time: years begin with {_FIRST_YEAR}")
     try:
         return datetime(year, month, day, hour, minute, second).timestamp()
     except (ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from slurm_fair.errors import StoreError
+from slurm_fair.errors import InputError, StoreError
 from slurm_fair_accounting import (
     REPORTS,
     EventFile,
@@ -83,6 +83,18 @@ def test_what_is_no_time_is_refused_in_one_line(text: str) -> None:
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "is no time" in result.stderr
     assert "\x1b" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "now+9999999weeks", "now-9999999weeks", "now-4000weeks", "now+99999999weeks", "9999-12-31T12:00",
+        "9999-12-31", "1969-12-31",
+    ],
+)  # fmt: skip
+def test_an_instant_outside_the_calendar_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no time: years go from 1970 to 9998"):
+        parse_when(text, NOW)
 
 
 PERIODS = {

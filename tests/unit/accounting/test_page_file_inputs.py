@@ -27,8 +27,12 @@ def site(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["journal.db", "journal.db-wal", "journal.db-shm"])
-def test_a_report_is_not_written_over_its_journal(name: str, site: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["journal.db", "journal.db-wal", "journal.db-shm", "journal.db.lock", "journal.db.epoch", "heartbeat.json",
+     "paused", "plans.json"],
+)  # fmt: skip
+def test_a_report_is_not_written_over_its_journal_or_what_lies_beside_it(name: str, site: Path) -> None:
     journal = site.parent / "state" / name
     before = journal.read_bytes() if journal.exists() else None
     said = call("--config", str(site), "report", "tenants", "--html", str(journal))
@@ -66,7 +70,7 @@ def test_a_simulation_is_written_over_neither_configuration_nor_journal(option: 
     start = ("--config", str(site), "simulate", str(trace), "--gpus", "8", "--policy", "fifo", option)
     said = call(*start, str(site))
     assert (said.code, READ_TOO in said.complaint, site.read_text()) == (2, True, config)
-    for name in ("journal.db", "journal.db-wal"):
+    for name in ("journal.db", "journal.db-wal", "journal.db.lock", "journal.db.epoch"):
         said = call(*start, str(site.parent / "state" / name))
         assert (said.code, DATABASE in said.complaint) == (2, True)
     assert (site.parent / "state" / "journal.db").read_bytes().startswith(b"SQLite")

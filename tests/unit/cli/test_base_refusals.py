@@ -103,7 +103,30 @@ def test_a_lab_that_is_named_a_file_that_cannot_be_is_one_line(
 def test_init_says_of_no_file_that_it_is_new_where_it_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = call("init", "--dir", str(tmp_path / "file"))
-    assert (said.code, said.out, "cannot be" in said.complaint) == (1, "", True)
+    assert (said.code, said.out, "cannot be" in said.complaint) == (2, "", True)
+
+
+def test_init_is_told_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = call("init", "--dir", "")
+    assert (said.code, said.out, "--dir is empty" in said.complaint) == (2, "", True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_init_leaves_no_folder_where_one_of_them_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = Path.mkdir
+
+    def make(self: Path, mode: int = 0o777) -> None:
+        if self.name == "systemd":
+            raise OSError(30, "Read-only file system")
+        mkdir(self, mode)
+
+    monkeypatch.setattr(Path, "mkdir", make)
+    said = call("init", "--dir", str(tmp_path / "site"))
+    assert (said.code, said.out, "Read-only file system: name a folder" in said.complaint) == (2, "", True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")

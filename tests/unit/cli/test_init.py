@@ -156,7 +156,7 @@ def test_a_configuration_that_is_there_decides_what_hook_and_units_say(tmp_path:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "etc").write_text("a file")
     said = init(tmp_path)
-    assert said.code == 1
+    assert said.code == 2
     assert str(tmp_path / "etc") in said.complaint
 
 
