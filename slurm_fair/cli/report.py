@@ -51,8 +51,8 @@ def _files_of_site(context: click.Context) -> list[Path]:
     if context.params.get("source") is not None:
         return read
     places = site_of(context).places
-    told = [places.directory / name for name in (plan_tally.NAME, estimates.NAME)]
-    return [*read, *places.all_files(), *told]
+    tallies = [places.directory / name for name in (plan_tally.NAME, estimates.NAME)]
+    return [*read, *places.all_files(), *tallies]
 
 
 report = build_report_group(_journal, time.time, _files_of_site)
