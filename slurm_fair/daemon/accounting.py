@@ -25,7 +25,31 @@ _PATIENCE_SECONDS = 2.0
 PATIENCE_AT_START = 5.0  # nothing is under way yet, and the first plan is better with the gap filled
 _BEAT_SECONDS = 0.25
 _PAUSE_SECONDS, _LONGEST_PAUSE = 60.0, 960.0
+_MOST_REFUSALS = 6
 log = logging.getLogger("slurm_fair")
+
+
+@dataclass(slots=True)
+class _Absence:
+    """A time without us that is not charged yet, and what came of asking for it."""
+
+    before: Ledger  # as it was when the time began
+    look: Snapshot | None = None  # the first one after it
+    gap: Gap | None = None  # accounting's word on it, before that look
+    silent: bool = False  # accounting has not told of it: the next question is of the present
+    warned: bool = False  # the log says so
+    refusals: int = 0  # accounting told of the present alone
+    again: float = 0.0  # no question for it before this instant
+
+    def is_wanted(self, now: float) -> bool:
+        """True if the next question is for this time."""
+        return self.look is None or not (self.silent or 0 < self.again - now <= _LONGEST_PAUSE)
+
+    def refused(self, now: float) -> bool:
+        """Accounting told of the present, though not of this time: True once that happened too often."""
+        self.silent, self.refusals = False, self.refusals + 1
+        self.again = now + min(_PAUSE_SECONDS * 2**self.refusals, _LONGEST_PAUSE)
+        return self.refusals >= _MOST_REFUSALS
 
 
 @dataclass(slots=True)
@@ -33,7 +57,9 @@ class _Question:
     """A question that a thread puts to accounting, and the answer once there is one."""
 
     start: float
+    end: float
     asked: float
+    of_absence: bool = False
     bell: Bell = field(default_factory=Bell)
     answered: float = 0.0
     answer: RunTable | Blind | None = None
@@ -41,7 +67,7 @@ class _Question:
 
     def ask(self, history: History, clock: Clock, partitions: Sequence[str]) -> None:
         try:
-            self.answer = history.runs(self.start, self.asked, partitions)
+            self.answer = history.runs(self.start, self.end, partitions)
         except Exception as problem:  # raised where the answer is taken
             self.problem = problem
         finally:
@@ -65,9 +91,7 @@ class Accounting:
     history: History
     clock: Clock
     meanwhile: Callable[[], None]  # called again and again while an answer is waited for
-    _before: Ledger | None = None  # the ledger as it was before a gap that is not filled yet
-    _look: Snapshot | None = None  # the first look after it
-    _gap: Gap | None = None  # accounting's word on it, before that look
+    _absence: _Absence | None = None
     _question: _Question | None = None
     _asked: float = 0.0
     _pause: float = _PAUSE_SECONDS
@@ -78,21 +102,24 @@ class Accounting:
         ledger = standing.ledger
         if standing.tick == 0 or self.clock.now() - ledger.time < 2 * rules.terms.interval:
             return
-        self._before = ledger
+        self._absence = _Absence(ledger)
         self._ask_for_gap(partitions, rules.ledger, patience)
 
     def gap(self, partitions: Sequence[str], settings: LedgerSettings) -> Gap | None:
         """The gap that the look which comes now is the first to follow, where accounting has told of it."""
-        if self._before is not None and self._look is None and self._gap is None and self.is_due():
+        absence = self._absence
+        if absence is not None and absence.look is None and absence.gap is None and self.is_due():
             self._ask_for_gap(partitions, settings, 0.0)
-        return self._gap
+        return None if absence is None else absence.gap
 
     def looked(self, snapshot: Snapshot) -> None:
         """A look was written down: it has filled the gap, or is the first one after a gap that is filled later."""
-        if self._gap is not None:
-            self._before = self._gap = None
-        elif self._before is not None and self._look is None:
-            self._look = snapshot
+        if self._absence is None:
+            return
+        if self._absence.gap is not None:
+            self._absence = None
+        elif self._absence.look is None:
+            self._absence.look = snapshot
             log.warning("accounting has not told of the time without us: until then it counts what runs")
 
     def is_due(self) -> bool:
@@ -105,41 +132,62 @@ class Accounting:
         self, standing: Standing, partitions: Sequence[str], settings: LedgerSettings
     ) -> tuple[Standing, tuple[Event, ...]]:
         """The standing with accounting's word on it, and events that no look has shown."""
-        answer = self._answer(partitions, settings, 0.0 if self._slow else _PATIENCE_SECONDS)
-        if self._before is None:
-            return _with_charges_settled(standing, answer, settings), ()
-        gap = self._hear_of_gap(answer)
-        if gap is None or self._look is None:
+        question = self._answered(partitions, settings, 0.0 if self._slow else _PATIENCE_SECONDS)
+        if question is None:
             return standing, ()
-        filled, happened = fill_late(standing.ledger, Unfilled(self._before, self._look), gap, settings)
-        self._before = self._look = self._gap = None
+        if not question.of_absence:
+            since = self._hear_of_present(question.answer)
+            return _with_charges_settled(standing, question.answer, settings, since), ()
+        absence, gap = self._absence, self._hear_of_gap(question.answer)
+        if absence is None or absence.look is None or gap is None:
+            return standing, ()
+        filled, happened = fill_late(standing.ledger, Unfilled(absence.before, absence.look), gap, settings)
+        self._absence = None
         return standing._replace(ledger=filled, amended=True), happened
 
     def _ask_for_gap(self, partitions: Sequence[str], settings: LedgerSettings, patience: float) -> None:
         """Nothing that goes wrong here keeps us from the look that comes now."""
         try:
-            self._hear_of_gap(self._answer(partitions, settings, patience))
+            question = self._answered(partitions, settings, patience)
+            self._hear_of_gap(None if question is None else question.answer)
         except SlurmFairError as problem:
             self._hear_of_gap(Blind(self._asked, str(problem)))
         except Exception:
             log.exception("asking accounting failed in a way that is a bug")
 
     def _hear_of_gap(self, answer: RunTable | Blind | None) -> Gap | None:
-        if isinstance(answer, Blind):
-            log.warning(
-                "accounting does not answer: the time without us is counted from what runs: %s", answer.reason
-            )
-        if not isinstance(answer, RunTable) or self._before is None:
+        absence = self._absence
+        if absence is None or answer is None:
             return None
-        until = max(self._asked - _LATE_SECONDS, self._before.time)
-        self._gap = Gap(answer, until)
-        log.info("accounting told of %.0f s without us", until - self._before.time)
-        return self._gap
+        if isinstance(answer, Blind):
+            if not absence.warned:
+                why = answer.reason
+                log.warning(
+                    "accounting does not answer: the time without us is counted from what runs: %s", why
+                )
+            absence.silent = absence.warned = True
+            return None
+        until = max(self._asked - _LATE_SECONDS, absence.before.time)
+        absence.gap = Gap(answer, until)
+        log.info("accounting told of %.0f s without us", until - absence.before.time)
+        return absence.gap
 
-    def _answer(
+    def _hear_of_present(self, answer: RunTable | Blind | None) -> float:
+        """The instant since when charges settle: the time before it is filled, or given up."""
+        absence = self._absence
+        if absence is None or absence.look is None:
+            return 0.0
+        if not isinstance(answer, RunTable):
+            absence.silent = False  # it is silent of everything, so this time is asked for again
+        elif absence.silent and absence.refused(self.clock.now()):
+            log.warning("the time without us stays as it is counted: accounting tells of later times alone")
+            self._absence = None
+        return absence.look.time
+
+    def _answered(
         self, partitions: Sequence[str], settings: LedgerSettings, patience: float
-    ) -> RunTable | Blind | None:
-        """Accounting's answer to what is under way, else to a new question; None while there is none."""
+    ) -> _Question | None:
+        """The question that is under way, else a new one, with accounting's answer; None while there is none."""
         question = self._question
         if question is None:
             question = self._question = self._begun(partitions, settings)
@@ -150,28 +198,39 @@ class Accounting:
         self._slow = question.answered - question.asked > _PATIENCE_SECONDS
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._slow and silent else _PAUSE_SECONDS
         if question.problem is not None:
+            if self._absence is not None:
+                self._absence.silent = question.of_absence
             raise question.problem
-        return question.answer
+        return question
 
     def _begun(self, partitions: Sequence[str], settings: LedgerSettings) -> _Question:
+        """A question for the time without us up to the look that ended it, or for the present since then."""
         self._asked = now = self.clock.now()
-        start = now - settings.closed_memory_seconds if self._before is None else self._before.time
-        question = _Question(start, now)
+        absence, start = self._absence, now - settings.closed_memory_seconds
+        if absence is None:
+            question = _Question(start, now, now)
+        elif absence.is_wanted(now):
+            end = now if absence.look is None else min(absence.look.time, now)
+            question = _Question(absence.before.time, end, now, of_absence=True)
+        else:
+            since = start if absence.look is None else max(start, absence.look.time)
+            question = _Question(min(since, now), now, now)
         asking = (self.history, self.clock, tuple(partitions))
         Thread(target=question.ask, args=asking, name="accounting", daemon=True).start()
         return question
 
 
 def _with_charges_settled(
-    standing: Standing, runs: RunTable | Blind | None, settings: LedgerSettings
+    standing: Standing, runs: RunTable | Blind | None, settings: LedgerSettings, since: float
 ) -> Standing:
-    """The standing with accounting's word on runs that it counted otherwise."""
+    """The standing with accounting's word on runs that it counted otherwise, and that ended since an instant."""
     if isinstance(runs, Blind):
         log.info("accounting does not answer; charges settle later: %s", runs.reason)
     if not isinstance(runs, RunTable):
         return standing
     known = standing.ledger  # an account that no look has shown may be made up
-    ledger, moved = settle(known, runs.of_tenants(known.tenants.names), known.time)
+    runs = runs.take(runs.end > since).of_tenants(known.tenants.names)
+    ledger, moved = settle(known, runs, known.time)
     if moved > _WORTH_A_LINE:
         log.info("settled %.1f GPU-seconds with accounting", moved)
     return standing._replace(ledger=ledger, amended=True) if moved > 0 else standing

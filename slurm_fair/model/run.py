@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from slurm_fair.model.columns import Codes, Columns, Floats, Ints
+from slurm_fair.model.job import JobState
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,18 @@ class RunTable(Columns):
         number = np.array([at.get(name, -1) for name in self.tenants], dtype=np.int64)[self.tenant]
         kept = self.take(number >= 0)
         return replace(kept, tenant=number[number >= 0], tenants=names)
+
+    def as_it_stood(self, instant: float) -> Self:
+        """The table that accounting would have told at an instant, without what it knows of the time since."""
+        again = np.zeros(len(self), dtype=bool)  # other rows of one submission: its job was resized
+        again[1:] = (self.key[1:] == self.key[:-1]) & (self.submit[1:] == self.submit[:-1])
+        some = self.take(np.flatnonzero((self.submit <= instant) & ~(again & (self.start > instant))))
+        unstarted, unended = some.start > instant, some.end > instant
+        start = np.where(unstarted, 0.0, some.start)
+        lives = np.where(start > 0, JobState.RUNNING, JobState.WAITING)
+        return some.with_columns(
+            start=start,
+            end=np.where(unended, 0.0, some.end),
+            state=np.where(unstarted | unended, lives, some.state).astype(some.state.dtype),
+            requeued=np.where(unended, 0, some.requeued).astype(some.requeued.dtype),
+        )

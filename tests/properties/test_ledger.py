@@ -72,20 +72,23 @@ class World:
             restarts=restarts, state=state, start=start, end=life.end if state == JobState.DONE else 0.0,
         )  # fmt: skip
 
-    def accounting(self) -> RunTable:
-        """Every run, and the waits that have no run yet."""
+    def accounting(self, at: float = FINISH) -> RunTable:
+        """Every run until an instant, and the waits that have no run yet."""
         rows: list[RunSpec] = []
         for one in self.lives:
             submit = one.submit
             for start, end in one.runs:
-                over = end <= FINISH
+                if submit > at or start > at:
+                    break
+                over = end <= at
                 rows.append(
                     run(one.base, start, end if over else 0.0, tenant=one.tenant, gpus=one.gpus,
                         submit=submit, requeued=over and end < one.end)
                 )  # fmt: skip
                 submit = end
-            if (not one.runs or one.runs[-1][1] < one.end) and submit <= FINISH:
-                end = one.end if one.end <= FINISH else 0.0
+            begun = sum(start <= at for start, _ in one.runs)
+            if (begun < len(one.runs) or not begun or one.runs[-1][1] < one.end) and submit <= at:
+                end = one.end if one.end <= at else 0.0
                 rows.append(run(one.base, 0.0, end, tenant=one.tenant, gpus=one.gpus, submit=submit))
         return runs(*rows)
 
@@ -327,7 +330,7 @@ def test_a_gap_filled_late_is_as_good_as_one_filled_in_time(world: World, data: 
     first = data.draw(st.integers(seen, len(world.polls) - 1))
     before, _ = watch(world, world.polls[:seen])
     look, said = world.look(world.polls[first], 7), world.accounting()
-    in_time = fill_gap(before, said, look.time, settings, look.jobs).ledger
+    in_time = fill_gap(before, world.accounting(look.time), look.time, settings, look.jobs).ledger
     in_time = watched(in_time, world, world.polls[first:])
     looked = watched(before, world, world.polls[first:])
     late = fill_late(looked, Unfilled(before, look), Gap(said, look.time), settings).ledger

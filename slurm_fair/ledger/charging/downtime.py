@@ -65,6 +65,7 @@ def fill_gap(
     """
     if until <= ledger.time:
         return Filled(ledger)
+    runs = runs.as_it_stood(until)  # the next look tells of what came after
     if shown is not None:
         runs = _without_the_lost(ledger, runs, until, shown)
     known, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))

@@ -59,6 +59,11 @@ def _settled(ledger: Ledger, before: Ledger, then: Ledger, runs: RunTable) -> Le
     closed = ledger.closed
     more = closed.joined(forgotten(before.closed, then.closed.since))
     more = more.joined(forgotten(then.closed, closed.since))
+    was_open = (runs.start > 0) & (
+        take_or(then.jobs.run_start, find(then.jobs.key, runs.key), 0.0) == runs.start
+    )
+    charged = ((runs.end > then.time) | was_open) & (runs.end > 0) & (runs.end <= closed.since)
+    runs = runs.take(~charged)  # by looks that are forgotten
     wide = replace(ledger, closed=more.with_columns(since=before.closed.since))
     settled, _ = settle(wide, runs.of_tenants(ledger.tenants.names), ledger.time)
     return replace(settled, closed=remembered(settled.closed, closed.since))

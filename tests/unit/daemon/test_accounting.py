@@ -71,7 +71,7 @@ def test_one_that_was_slow_and_silent_is_asked_less_and_less_often(bench: Bench,
 
 def test_a_heartbeat_is_left_while_an_answer_is_waited_for() -> None:
     beats: list[int] = []
-    question = accounting._Question(0.0, 0.0)
+    question = accounting._Question(0.0, 0.0, 0.0)
     assert not question.is_over(0.6, lambda: beats.append(1))
     assert len(beats) >= 2
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, fill_late
+import pytest
+
+from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, advance, fill_late
 from slurm_fair.model import JobState, Ledger, RunTable
 from slurm_fair.model.ids import pack
 from tests.support.builders import job, run, runs, snapshot
@@ -75,3 +77,45 @@ def test_a_job_that_lives_for_accounting_alone_is_nobodys() -> None:
     said = runs(run(2, 1030, 0, tenant="b", gpus=8, submit=1020), run(3, 0, 0, tenant="b", submit=1020))
     assert filled_late(watch, before, said, 1100) == []
     assert (watch.of_tenant("b", "had"), watch.of_tenant("b", "owed_quota")) == (0, 0)
+
+
+def test_what_happened_since_the_look_takes_nothing_of_what_was_owed() -> None:
+    """A job that was requeued, another that was resized and a third that came, before accounting answered."""
+    watch = Watch()
+    two = job(2, tenant="b", gpus=4, on={}, submit=1005, state=RUNNING, start=1005)
+    watch.look(1010, two)
+    before, owed = watch.ledger, {}
+    first = job(1, gpus=8, on={}, submit=1020, state=RUNNING, start=1030)
+    look = snapshot(time=1100, nodes={"n1": 8}, jobs=[first, two])
+    then = [run(1, 1030, 0, gpus=8, submit=1020), run(2, 1005, 0, tenant="b", gpus=4, submit=1005)]
+    since = [
+        run(1, 1030, 1150, gpus=8, submit=1020, requeued=True),
+        run(1, 1160, 0, gpus=8, submit=1150),
+        run(2, 1005, 1170, tenant="b", gpus=4, submit=1005, requeued=True),
+        run(2, 1170, 0, tenant="b", gpus=2, submit=1005),
+        run(3, 1155, 0, tenant="b", gpus=2, submit=1152),
+    ]
+    for said in (then, since):
+        watch.ledger = before
+        watch.look(1100, first, two)
+        watch.look(1140, first, two)
+        watch.ledger, events = fill_late(watch.ledger, Unfilled(before, look), Gap(runs(*said), 1200))
+        assert events == ()
+        owed[len(said)] = [watch.of_tenant(name, "owed_quota") for name in "ab"] + [watch.of_job(1, "owed")]
+    assert owed[2] == owed[5] == [120 * 4, 8 * 15 + 120 * 4, 120 * 4]
+
+
+@pytest.mark.parametrize("ends", [1115.0, 1099.0])
+def test_a_run_that_ended_after_the_gap_and_is_forgotten_is_charged_once(ends: float) -> None:
+    """Slurm tells whole seconds: the look may show a run whose end it tells as earlier."""
+    watch, before = looked_after_a_gap(closed_memory_seconds=20.0)
+    look = snapshot(time=1100, nodes={"n1": 8}, jobs=[job(1, gpus=4, submit=1000, state=RUNNING, start=1000)])
+    watch.ledger, _ = advance(before, look, watch.settings)
+    watch.look(1120, job(1, gpus=4, submit=1000, state=JobState.DONE, start=1000, end=ends, on={}))
+    for time in (1130, 1150, 1200, 1300):
+        watch.look(time)
+    assert watch.ledger.closed.since > 1200
+    had = watch.of_tenant("a", "had")
+    said = runs(run(1, 1000, ends, gpus=4, submit=1000))
+    filled = fill_late(watch.ledger, Unfilled(before, look), Gap(said, 1250), watch.settings).ledger
+    assert filled.tenants.had.tolist() == [had]
