@@ -43,6 +43,7 @@ class Story:
     run_gpus: int = 0  # the same
     restarts: int = 0
     finished: Mapping[str, Any] | None = None
+    over_at: float | None = None  # instant of the event of its end
 
     def add(self, event: Event) -> None:
         """The next thing that happened to it."""
@@ -79,6 +80,7 @@ class Story:
         self.submit = float(event.detail.get("submit", self.submit or event.time))
         self.restarts = int(event.detail.get("restarts", self.restarts))
         self.finished = {"end": event.time, **event.detail}
+        self.over_at = event.time
 
     def _granted(self, event: Event) -> None:
         lease = LeaseStory(_number(event, 1), self.gpus, _nodes(event), event.time, why=_why(event))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_fair.model import Event, EventKind, Standing
@@ -52,6 +52,8 @@ class JobStories:
 def history_of(source: JournalReader, period: Period) -> JobStories:
     """Read it; the ledger first, so that a job that ends meanwhile is told as ended."""
     standing = source.latest()
+    if standing is None:
+        return JobStories(_of_file(source, period), {})
     live = live_of(standing, period)
     events = list(source.events(period.start, period.end, kinds=KINDS))
     ended = {
@@ -60,11 +62,42 @@ def history_of(source: JournalReader, period: Period) -> JobStories:
         if event.kind == EventKind.FINISHED
     }
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
-    stories = stories_of([*earlier, *events])
-    chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
-    living = {story.key for story in chosen if not story.finished}
-    silent = [_from_ledger(key, job) for key, job in live.items() if key not in living | ended.keys()]
+    chosen = _chosen(stories_of([*earlier, *events]), period, live)
+    met = {story.key for story in chosen}
+    silent = [_from_ledger(key, job) for key, job in live.items() if key not in met]
     return JobStories((*chosen, *silent), live)
+
+
+def _of_file(source: JournalReader, period: Period) -> tuple[Story, ...]:
+    """The stories of a period in an export, whose present is its last line; each is told from its beginning."""
+    if period.end >= newest_known(source, None, period.start):
+        stories = stories_of(source.events(kinds=KINDS))
+        return tuple(_chosen(stories, period, {story.key for story in stories}))
+    within = source.events(period.start, period.end, kinds=(EventKind.FINISHED,))
+    ended = {event.key for event in within}
+    return tuple(_chosen(stories_of(source.events(kinds=KINDS, keys=ended)), period, ()))
+
+
+def _chosen(stories: Sequence[Story], period: Period, living: Container[int]) -> list[Story]:
+    """Stories that ended in the period, and of the keys that live those that go on.
+
+    A key that Slurm used again has its last story only; that the one before has no end means that nobody saw it.
+    """
+    last = {story.key: story for story in stories}
+    return [
+        story
+        for story in stories
+        if _ended_in(story, period)
+        or (story.key in living and story is last[story.key] and _goes_on(story, period))
+    ]
+
+
+def _ended_in(story: Story, period: Period) -> bool:
+    return story.over_at is not None and period.start <= story.over_at < period.end
+
+
+def _goes_on(story: Story, period: Period) -> bool:
+    return story.over_at is None and (story.submit is None or story.submit < period.end)
 
 
 def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:

@@ -148,11 +148,11 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
     until = min(period.end, newest_known(source, standing, period.start))
     if standing is None:
         outcomes, runs = outcomes_of(source.events(end=period.end, kinds=KINDS), until)
-        stays = np.ones(len(outcomes), dtype=bool)
+        stays = outcomes.over | outcomes.may_live
     else:
         events, known = _outcomes_of(source, standing, period)
         outcomes, runs = outcomes_of(events, until)
-        stays = outcomes.over | np.isin(outcomes.key, list(known))
+        stays = outcomes.over | (outcomes.may_live & np.isin(outcomes.key, list(known)))
     return of_these_jobs(outcomes, runs, np.flatnonzero(stays & (outcomes.ended_or_now >= period.start)))
 
 

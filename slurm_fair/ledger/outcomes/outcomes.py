@@ -99,13 +99,22 @@ class Outcomes(Columns):
         table = cls(
             key=key, tenant=tenant, gpus=gpus, submit=submit, end=end, tenants=tenants, until=until, **known
         )
-        order = np.lexsort((submit, key))
+        order = np.lexsort(
+            (np.where(np.isnan(submit), -np.inf, submit), key)
+        )  # not known: before what is known
         return table if (np.diff(order) == 1).all() else table.take(order)
 
     @property
     def over(self) -> Bools:
         """Jobs that have ended."""
         return ~np.isnan(self.end)
+
+    @property
+    def may_live(self) -> Bools:
+        """Jobs without an end, but for those whose key a later job has: nobody saw how they ended."""
+        last = np.ones(len(self), dtype=bool)
+        last[:-1] = self.key[1:] != self.key[:-1]
+        return ~self.over & last
 
     @property
     def ended_or_now(self) -> Floats:

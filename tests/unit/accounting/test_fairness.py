@@ -154,6 +154,19 @@ def test_a_job_that_lives_counts_among_the_active_ones_and_has_no_figures() -> N
     assert whole[ALL] == fair(Known(), Period(T, NOW))[ALL]
 
 
+def test_a_life_whose_end_nobody_saw_does_not_live_with_the_next_of_its_number() -> None:
+    journal, period = Known(), Period(FEB_1, NOW)
+    lost = [
+        months.event(T, "submitted", "40", 8),
+        months.event(T + 5, "started", "40", 8, restarts=0),
+    ]
+    again, before = Known(), fair(journal, period)
+    again._events = sorted([*lost, *again._events], key=lambda event: event.time)
+    assert of_jobs(fair(again, period)) == of_jobs(before)
+    file, with_lost = (EventFile(known._events, known._moments) for known in (journal, again))
+    assert of_jobs(fair(with_lost, period)) == of_jobs(fair(file, period))
+
+
 def test_the_jobs_of_one_user_can_be_asked_for() -> None:
     found = fair(Known(), Period(FEB_1, NOW), user="bob")
     assert set(found) == {"chem", ALL}

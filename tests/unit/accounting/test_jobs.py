@@ -6,10 +6,7 @@ import math
 
 import pytest
 
-from slurm_fair_accounting import (
-    EventFile,
-    Period,
-)
+from slurm_fair_accounting import EventFile, JournalReader, Period
 from tests.support import months
 from tests.support.asked_reports import FEBRUARY, WHOLE, rows
 from tests.support.months import DAY, MAR_1, NOW, T
@@ -68,3 +65,100 @@ def test_a_live_job_without_any_event_is_told_from_the_ledger() -> None:
     source._events = []
     found = {row["job"]: row for row in rows("jobs", WHOLE, source)}
     assert (found["40"]["start"], found["40"]["user"], found["41"]["start"]) == (MAR_1 - 3600, "", None)
+
+
+# -- files and lives ----------------------------------------------------------------------------------------------
+
+
+class _Exported(months.Month):
+    """A journal of which everything that its ledger knows stands in its events too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        again = [
+            months.event(NOW - 600, "submitted", "41"),
+            months.event(NOW - 500, "submitted", "42", 1),
+        ]
+        self._events = sorted([*self._events, *again], key=lambda event: event.time)
+        self._moments = sorted([*self._moments, *months.moments([NOW])], key=lambda moment: moment.time)
+
+    def as_file(self) -> EventFile:
+        return EventFile(self._events, self._moments)
+
+
+def _named(source: JournalReader, period: Period, **choice: str) -> list[tuple[object, ...]]:
+    names = ("job", "tenant", "user", "submit", "start", "end", "leases", "restarts")
+    return [tuple(row[name] for name in names) for row in rows("jobs", period, source, **choice)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "jobs"),
+    [
+        (T + 2000, T + 4000, []),  # job 17 stopped before, and started again in it
+        (T + 5000, T + 6000, []),  # it ran all the time
+        (T + 5000, T + 20000, ["17"]),
+        (T + 150, T + 20000, ["17", "6_5"]),
+        (MAR_1, MAR_1 + DAY, []),
+        (MAR_1, NOW - 550, []),
+        (MAR_1, NOW, ["40", "41", "42"]),
+        (NOW - 10, NOW + DAY, ["40", "41", "42"]),
+        (NOW + 10, NOW + DAY, ["40", "41", "42"]),
+    ],
+)
+def test_a_file_tells_of_the_jobs_that_its_journal_tells_of(
+    start: float, end: float, jobs: list[str]
+) -> None:
+    journal, period = _Exported(), Period(start, end)
+    told = _named(journal.as_file(), period)
+    assert told == _named(journal, period)
+    assert [job for job, *_ in told] == jobs
+
+
+def test_a_job_of_a_file_is_its_users_though_it_was_submitted_before_the_period() -> None:
+    source = EventFile(months.lives(), months.moments([NOW]))
+    (row,) = rows("jobs", Period(MAR_1 - 2700, NOW), source, user="bob")
+    assert (row["submit"], row["state"]) == (MAR_1 - 3700, "RUNNING")
+
+
+def test_a_job_of_a_file_that_comes_or_ends_as_the_period_ends_is_not_of_it() -> None:
+    source = EventFile(
+        [
+            *months.lives(),
+            months.event(NOW, "submitted", "41"),
+            months.event(NOW, "finished", "40", 2, user="bob", had=1.0, owed=1.0, waited=1.0, ran=1.0),
+        ],
+        [],
+    )
+    assert rows("jobs", Period(MAR_1, NOW), source) == []
+
+
+def test_a_life_whose_end_nobody_saw_is_not_told_beside_the_next_of_its_number() -> None:
+    lost = [
+        months.event(T, "submitted", "40", 8, user="bob"),
+        months.event(T + 5, "started", "40", 8, user="bob", restarts=0),
+    ]
+    journal = _Exported()
+    journal._events = sorted([*lost, *journal._events], key=lambda event: event.time)
+    for source in (journal, journal.as_file()):
+        told = [row for row in rows("jobs", WHOLE, source) if row["job"] == "40"]
+        assert [row["submit"] for row in told] == [MAR_1 - 3700]
+
+
+def test_a_life_that_ended_before_the_period_is_not_told_with_the_next_of_its_number() -> None:
+    journal = _Exported()
+    again = [
+        months.event(MAR_1 + DAY, "submitted"),
+        months.event(MAR_1 + 2 * DAY, "finished", had=0.0, owed=1.0, waited=DAY, ran=0.0, submit=MAR_1 + DAY),
+        # A job that came before that life ended, so that its events are read too.
+        months.event(T + 100, "submitted", "18"),
+        months.event(
+            MAR_1 + 2 * DAY, "finished", "18", had=0.0, owed=1.0, waited=DAY, ran=0.0, submit=T + 100
+        ),
+    ]
+    journal._events = sorted([*again, *journal._events], key=lambda event: event.time)
+    period = Period(MAR_1 + DAY + 60, MAR_1 + 3 * DAY)
+    for source in (journal, journal.as_file()):
+        assert [(row["job"], row["submit"]) for row in rows("jobs", period, source)] == [
+            ("18", T + 100),
+            ("17", MAR_1 + DAY),
+        ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_fair.model import Event
 from slurm_fair_accounting import EventFile, Period
 from tests.support import months
 from tests.support.asked_reports import FEBRUARY, rows
@@ -73,3 +74,61 @@ def test_a_run_whose_job_the_ledger_has_no_more_is_not_taken_to_go_on() -> None:
     source = months.Month()
     source._events = [*months.lives(), months.event(MAR_1, "started", "99", restarts=0)]
     assert {row["tenant"] for row in rows("usage", Period(MAR_1, NOW), source)} == {"chem"}
+
+
+# -- numbers that come again --------------------------------------------------------------------------------------
+
+
+def _again(*lost: Event) -> tuple[months.Month, EventFile]:
+    """A journal and a file with job 40, and before it an earlier life of its number, whose end nobody saw."""
+    journal = months.Month()
+    journal._events = sorted([*lost, *months.lives()], key=lambda event: event.time)
+    return journal, EventFile(journal._events, months.moments([NOW]))
+
+
+_LOST = (
+    months.event(T, "submitted", "40", 8, user="bob"),
+    months.event(T + 5, "started", "40", 8, user="bob", restarts=0),
+)
+_LOST_TO_PHYS = (
+    months.event(T, "submitted", "40", 8),
+    months.event(T + 5, "started", "40", 8, restarts=0),
+)
+
+
+def test_of_the_lives_of_one_number_only_the_last_goes_on() -> None:
+    period = Period(MAR_1, NOW)
+    for source in _again(*_LOST):
+        assert sum(row["gpu_seconds"] for row in rows("usage", period, source)) == 2 * period.seconds
+        assert rows("usage", Period(T, T + DAY), source) == []
+
+
+@pytest.mark.parametrize("choice", [{}, {"tenant": "phys"}, {"user": "ann"}])
+def test_a_number_that_another_tenant_has_now_is_not_the_first_ones(choice: dict[str, str]) -> None:
+    for source in _again(*_LOST_TO_PHYS):
+        found = rows("usage", Period(MAR_1, NOW), source, **choice)
+        assert {row["tenant"] for row in found} == (set() if choice else {"chem"})
+
+
+def test_a_life_without_a_submission_keeps_its_runs() -> None:
+    early = [
+        months.event(T, "started", "40", 8, restarts=0),
+        months.event(T + 100, "stopped", "40", 8, start=T, restarts=0),
+    ]
+    for source in _again(*early):
+        found = rows("usage", Period(T, MAR_1 + 10), source)
+        assert [(row["tenant"], row["gpu_seconds"]) for row in found] == [
+            ("phys", 800.0),
+            ("chem", 2 * 3600.0),
+            ("chem", 20.0),
+        ]
+
+
+def test_a_job_that_ends_while_the_report_is_made_is_counted_once() -> None:
+    source = months.Month()
+    end = months.event(
+        NOW + 5, "finished", "40", 2, user="bob", had=1.0, owed=1.0, waited=0.0, ran=1.0, submit=MAR_1 - 3700
+    )
+    source._events = [*months.lives(), end]
+    (row,) = rows("usage", Period(NOW - 100, NOW + 10), source)
+    assert (row["user"], row["jobs"], row["gpu_seconds"]) == ("bob", 1, 2 * 105.0)

@@ -184,6 +184,21 @@ def test_a_key_that_is_used_again_has_a_row_for_each_job() -> None:
     assert stretches.job.tolist() == [0, 1]
 
 
+def test_a_job_whose_submission_nobody_saw_stands_before_the_next_of_its_key_with_its_own_runs() -> None:
+    events = [
+        months.event(months.T, "started", gpus=8),
+        months.event(months.T + 50, "submitted", gpus=2, user="bob"),
+        months.event(months.T + 60, "started", gpus=2, user="bob"),
+    ]
+    outcomes, stretches = outcomes_of(events, until=months.T + 100)
+    assert [outcomes.tenants[at] for at in outcomes.tenant] == ["phys", "chem"]
+    assert [(outcomes.gpus[job], gpus) for job, gpus in zip(stretches.job, stretches.gpus, strict=True)] == [
+        (8, 8),
+        (2, 2),
+    ]
+    assert outcomes.may_live.tolist() == [False, True]
+
+
 def test_the_ledgers_own_events_come_to_its_accounts() -> None:
     """A job that is requeued once, as three looks at the cluster show it."""
     running: dict[str, Any] = {"gpus": 4, "state": JobState.RUNNING, "on": {"n1": 4}}
