@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import math
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -21,6 +23,14 @@ _MOST_TEXT = 1000
 def safe(text: object) -> str:
     """Text without control characters, escape sequences and marks of direction."""
     return "".join(char if char.isprintable() else "?" for char in str(text))[:_MOST_TEXT]
+
+
+def as_put_out(text: str) -> str:
+    """A text as standard output shows it, so that its width can be counted: what its encoding lacks is escaped."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if codecs.lookup(encoding).name == "ascii":  # click takes it for a mistake and writes UTF-8
+        return text
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def duration_text(seconds: float) -> str:
@@ -67,8 +77,8 @@ def cell_texts(report: Report, most: int | None = None, wide: bool = True) -> li
 
 
 def table(report: Report, header: bool = True) -> str:
-    """Aligned columns under their titles, with the exact period above."""
-    body = cell_texts(report, wide=False)
+    """Aligned columns under their titles, with the exact period above, for standard output."""
+    body = [[as_put_out(text) for text in line] for line in cell_texts(report, wide=False)]
     columns = [column for column in report.columns if not column.wide]
     titles = [column.title for column in columns]
     widths = [max(map(len, texts)) for texts in zip(titles, *body, strict=True)]

@@ -46,6 +46,7 @@ def print_table(
         for line in (titles, *cells):
             click.echo("|".join(text.replace("|", "?") for text in line))
         return
+    cells = [[render.as_put_out(text) for text in line] for line in cells]
     widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
     right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]
     bold = takes_style(sys.stdout)

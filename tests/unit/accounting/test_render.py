@@ -7,6 +7,7 @@ import io
 import json
 import math
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from slurm_fair_accounting import (
     export_lines,
     parse_when,
 )
-from slurm_fair_accounting.render import cell, duration_text, safe
-from slurm_fair_accounting.source.period import days
-from slurm_fair_accounting.table import Kind
+from slurm_fair_accounting.render import as_put_out, cell, duration_text, safe, table
+from slurm_fair_accounting.source.period import Period, days
+from slurm_fair_accounting.table import Column, Kind, Report
 from tests.support import months, recorded
 from tests.support.asked_reports import run
 from tests.support.months import DAY, FEB_1, NOW, T
@@ -118,6 +119,34 @@ def test_each_kind_of_value_is_written_its_own_way(value: Any, kind: Kind, shown
 
 def test_long_foreign_text_is_cut() -> None:
     assert len(safe("x" * 100_000)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("latin-1", ["gr\u00f6\u00dfe", "\\u65e5\\u672c"]),
+        ("utf-8", ["gr\u00f6\u00dfe", "\u65e5\u672c"]),
+    ],
+)
+def test_columns_stand_below_each_other_where_names_are_escaped(encoding: str, shown: list[str]) -> None:
+    columns = (Column("tenant", "Tenant", Kind.TEXT), Column("jobs", "Jobs", Kind.COUNT))
+    names = ["gr\u00f6\u00dfe", "\u65e5\u672c"]
+    period = Period(0.0, 60.0)
+    report = Report("x", "X", columns, tuple({"tenant": name, "jobs": 7} for name in names), period, period)
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    with redirect_stdout(stream):
+        lines = table(report).splitlines()[2:]
+    width = max(len("Tenant"), *map(len, shown))
+    assert lines == [
+        f"{'Tenant':<{width}}  Jobs",
+        f"{'-' * width}  ----",
+        *(f"{name:<{width}}     7" for name in shown),
+    ]
+
+
+def test_where_the_encoding_is_not_known_nothing_is_escaped() -> None:
+    with redirect_stdout(io.StringIO()):
+        assert as_put_out("\u65e5") == "\u65e5"
 
 
 def test_times_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
