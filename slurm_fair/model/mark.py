@@ -16,9 +16,11 @@ class Mark:
     restarts: int
     gate_until: float  # 0 = none, inf = the hold that it was submitted with, until that is seen lifted
     pinned: bool  # carries a node list of ours
-    set_at: float
+    set_at: float  # 0 = not known
     user_nodes: str = ""  # the user's own node list, to be given back
     gate_before: float = 0.0  # the gate that stood before, until the new one is seen to stand
     pin: str = ""  # the node list that we set last, also after it was taken away
     size: str = ""  # the request for GPUs that we set; "" = it is the user's own
     user_size: str = ""  # that, to be given back
+    # Its gate was not seen to stand, or went while nobody looked: where it is gone, it was nobody's move.
+    blameless: bool = False

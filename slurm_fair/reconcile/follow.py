@@ -98,8 +98,10 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     waits = leases.promised[doubtful] & jobs.waiting[job] & jobs.unblocked[job]
     # Slurm counts the restart while the old run is still completing.
     same_run = (jobs.restarts[job] == was) | (jobs.ending[job] & (jobs.restarts[job] == was + 1))
-    # A run starts after its submission: what was submitted later is another job under the id.
-    same_run &= (jobs.submit[job] <= leases.start[doubtful]) | leases.promised[doubtful]
+    # What was submitted after the start, and started at another instant, is another job under the id. A run starts
+    # before its own submission where the clock was set back in between, and keeps its start.
+    start = leases.start[doubtful]
+    same_run &= (jobs.submit[job] <= start) | (jobs.start[job] == start) | leases.promised[doubtful]
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 

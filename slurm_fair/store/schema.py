@@ -50,6 +50,17 @@ def m0004_speeds(db: Database) -> None:
         db.execute(statement)
 
 
+@migrations()
+def m0005_blameless(db: Database) -> None:
+    """Marks of gates that nobody is to be blamed for; they had no time until then."""
+    db.execute("ALTER TABLE marks ADD COLUMN blameless INTEGER NOT NULL DEFAULT 0")
+    columns = f"{_MARKS_0001}, pin, size, user_size"
+    for key, whole, *values, kept in db.execute(f"SELECT {columns}, seal FROM marks").fetchall():
+        if seal(key, whole, *values) == kept:  # a damaged row stays one
+            new = seal(key, whole, *values, 0)
+            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+
+
 _SPEEDS = (
     """CREATE TABLE speeds (
         tenant TEXT NOT NULL, class TEXT NOT NULL, body BLOB NOT NULL, seal INTEGER NOT NULL,

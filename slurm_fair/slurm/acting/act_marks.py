@@ -50,7 +50,7 @@ class ActMarks:
         # A hold that is to give way to a begin time is ours until it is seen lifted.
         held = self.ours.hold(action, row)
         until, before = (math.inf, until) if held else (until, before)
-        return replace(mark, gate_until=until, gate_before=before, set_at=0.0)  # until it is seen to stand
+        return replace(mark, gate_until=until, gate_before=before, blameless=True)  # until it stands
 
     def _mark(self, action: Action, row: FreshRow) -> Mark:
         """The mark on the job as it stands, seen now."""
@@ -81,9 +81,9 @@ class ActMarks:
             if mark is None:
                 continue
             if outcome.result is not Result.DONE:
-                # A gate that was not set is not remembered as set.
+                # Nobody is blamed for a gate that was not seen to stand.
                 tried = action.verb is Verb.CLOSE and outcome.untried is None
-                keep += [replace(mark, set_at=0.0)] if tried else []
+                keep += [replace(mark, blameless=True)] if tried else []
             elif action.verb is Verb.CLOSE:
                 keep.append(_closed(mark, self.now()))
             elif action.verb is Verb.OPEN:
@@ -97,4 +97,5 @@ class ActMarks:
 def _closed(mark: Mark, now: float) -> Mark:
     """The mark of a job that was seen behind its gate, without a node list of ours."""
     until = mark.gate_before if math.isinf(mark.gate_until) else mark.gate_until
-    return replace(mark, gate_until=until, gate_before=0.0, pinned=False, set_at=now, size="", user_size="")
+    seen = replace(mark, gate_until=until, gate_before=0.0, pinned=False, set_at=now, blameless=False)
+    return replace(seen, size="", user_size="")

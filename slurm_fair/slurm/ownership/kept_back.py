@@ -146,12 +146,13 @@ def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.v
 def _gates_set(raw: NDArray[np.void], mark: NDArray[np.void], now: float) -> Floats:
     """Instants at which we set the gates that only somebody else can have moved; 0 where there is none.
 
-    A gate that we opened, that had its time, or that a requeue took away was moved by nobody. The mark of a
-    requeue is younger than the run that it ends.
+    A gate that we opened, that had its time, or that a requeue took away was moved by nobody, and so was one that
+    never came to stand or went while nobody looked. The mark of a requeue is younger than the run that it ends.
     """
     waiting = raw["state"] == JobState.WAITING
     until = np.where(waiting, now, raw["start"])
     stands = (mark["gate_until"] > until + SLACK_SECONDS) & ~mark["pinned"]
+    stands &= ~mark["blameless"]
     stands &= mark["restarts"] == raw["restarts"]
     stands &= waiting | (mark["set_at"] <= raw["start"] + OPENING_SECONDS)
     gates: Floats = np.where(stands, mark["set_at"], 0.0)

@@ -107,11 +107,12 @@ def _less_what_is_gone(mark: Mark, row: np.void, queue: Queue, booted_at: float)
 
 
 def with_gates_unset(marks: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
-    """Marks of gates that went while nobody of ours looked and acted: from now on they count as not set.
+    """Marks of gates that went while nobody of ours looked and acted: from now on nobody is to be blamed for them.
 
-    Nobody knows whose hand it was: a dead-man or an admin may have freed the jobs.
+    Nobody knows whose hand it was: a dead-man or an admin may have freed the jobs, or slurmctld was killed and
+    came back with its last saved state. A node list that came back with that is told by the time of the mark.
     """
-    if not any(mark.set_at and not mark.pinned and mark.gate_until for mark in marks.all()):
+    if not any(mark.gate_until and not mark.pinned and not mark.blameless for mark in marks.all()):
         return []
     listed, key = by_key(rows[rows["state"] < JobState.DONE], queue.task_lists)
     run = listed["submit"], listed["restarts"]
@@ -119,12 +120,12 @@ def with_gates_unset(marks: Marks, rows: NDArray[np.void], queue: Queue) -> list
     own, array = marks.join(key, False, *run), marks.join(arrays, True, *run)
     gone = ~np.asarray(is_noted_gate(WaitState.of(listed, queue.reasons), Noted.of(own, array)))
     mark = np.where(own["known"], own, array)
-    gone &= mark["known"] & (mark["set_at"] > 0) & (mark["gate_until"] > 0) & ~mark["pinned"]
+    gone &= mark["known"] & ~mark["blameless"] & (mark["gate_until"] > 0) & ~mark["pinned"]
     alone = own["known"]
     speaks = {(job, False) for job in key[gone & alone].tolist()}
     speaks |= {(base, True) for base in arrays[gone & ~alone].tolist()}
     found = [marks.get(*which) for which in sorted(speaks)]
-    return [replace(each, set_at=0.0) for each in found if each is not None]
+    return [replace(each, blameless=True) for each in found if each is not None]
 
 
 @dataclass(slots=True)

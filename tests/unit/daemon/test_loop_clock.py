@@ -31,6 +31,25 @@ def _set_back(bench: Bench, when: float) -> None:
     assert 0 <= tenants.had.sum() <= 8 * (when + 100 + 10)
 
 
+@pytest.mark.parametrize("seconds", [3.0, 7200.0])
+def test_a_job_that_waited_while_the_clock_was_set_back_runs_no_longer_than_its_turn(
+    tmp_path: Path, seconds: float
+) -> None:
+    """Slurm says for its whole run that it started before it was submitted."""
+    with bench_in(tmp_path / "s", policy="astraea") as bench:
+        bench.run(5)
+        first = bench.world.submit(8, "a", gate_seconds=120)
+        bench.world.clock.advance(-seconds)
+        bench.world.catch_up()
+        set_back_at = bench.now
+        bench.run(10)
+        assert bench.world.record(first).start < bench.world.record(first).submit
+        second = bench.world.submit(8, "b", gate_seconds=120)
+        bench.run(300)
+        assert bench.world.record(first).restarts + bench.world.record(second).restarts >= 3
+        assert not [each for each in bench.journal.events(set_back_at) if each.kind == "adopted"]
+
+
 def test_a_clock_that_is_wrong_for_a_look_makes_no_tick_old(tmp_path: Path) -> None:
     with bench_in(tmp_path / "s") as bench:
         crowd(bench)

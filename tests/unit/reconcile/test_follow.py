@@ -353,3 +353,20 @@ def test_a_job_that_was_submitted_after_the_start_of_a_leased_run_is_another_one
 def test_a_job_that_starts_in_the_second_of_its_submission_keeps_its_lease() -> None:
     after, events, _ = follow(leases(running()), seen(run(submit=4500.0)), TERMS)
     assert (after.adopted.tolist(), events) == ([False], ())
+
+
+@pytest.mark.parametrize("phase", [LeasePhase.RUNNING, REVOKING])
+@pytest.mark.parametrize("state", [RUNNING, SUSPENDED, ENDING])
+def test_a_job_that_started_before_its_submission_keeps_its_lease(phase: LeasePhase, state: JobState) -> None:
+    """The clock was set back between the two, and both instants stay on the job for its whole run."""
+    before = running(phase=phase, asked=4900.0)
+    after, events, _ = follow(leases(before), seen(run(state, submit=4503.0)), TERMS)
+    assert events == ()
+    assert (after.phase.tolist(), after.end.tolist(), after.asked.tolist()) == ([phase], [5400.0], [4900.0])
+
+
+def test_a_job_that_started_before_its_submission_is_adopted_once() -> None:
+    shown = seen(run(submit=4503.0))
+    adopted, events, _ = follow(leases(), shown, TERMS)
+    assert [event.kind for event in events] == ["adopted"]
+    assert follow(adopted, shown, TERMS).events == ()

@@ -33,9 +33,9 @@ def test_a_start_that_failed_stays_marked_so_that_it_is_tidied_up(stub: Stub) ->
     assert bench.diary.marks_now[pack(7), False].pinned
 
 
-@pytest.mark.parametrize(("squeue", "set_at"), [("", 1.0), (WAITING, 0.0)], ids=["unseen", "no effect"])
-def test_a_gate_that_was_not_seen_to_stand_is_remembered_as_not_set_only_if_it_was_tried(
-    stub: Stub, squeue: str, set_at: float
+@pytest.mark.parametrize(("squeue", "blameless"), [("", False), (WAITING, True)], ids=["unseen", "no effect"])
+def test_a_gate_that_was_not_seen_to_stand_is_blamed_on_nobody_only_if_it_was_tried(
+    stub: Stub, squeue: str, blameless: bool
 ) -> None:
     if squeue:
         stub.answers("squeue", squeue, squeue)
@@ -43,7 +43,8 @@ def test_a_gate_that_was_not_seen_to_stand_is_remembered_as_not_set_only_if_it_w
         stub.answers("squeue", (1, "", "Unable to contact slurm controller"))
     bench = Bench(stub, marks=(mark(),))
     assert bench.do(action(Verb.CLOSE))[0][0] is not Result.DONE
-    assert bench.diary.marks_now[pack(7), False].set_at == set_at
+    kept = bench.diary.marks_now[pack(7), False]
+    assert (kept.blameless, kept.set_at) == (blameless, bench.actuator.now() if blameless else 1.0)
 
 
 def test_an_act_that_may_come_to_nothing_leaves_the_mark_of_what_stood_before(stub: Stub) -> None:
@@ -52,3 +53,4 @@ def test_an_act_that_may_come_to_nothing_leaves_the_mark_of_what_stood_before(st
     bench.do(action(Verb.CLOSE))
     kept = bench.diary.marks_now[pack(7), False]
     assert (kept.gate_until, kept.gate_before, kept.pinned) == (action(Verb.CLOSE).until, 0.0, False)
+    assert not kept.blameless

@@ -77,7 +77,7 @@ def test_a_hold_is_ours_until_it_is_seen_lifted(stub: Stub) -> None:
     bench.actuator.details._known[7, 0] = _stamped()
     assert bench.do(action(Verb.CLOSE))[0][0] is Result.UNKNOWN
     ours = bench.diary.marks_now[pack(7), False]
-    assert (ours.gate_until, ours.gate_before, ours.set_at) == (math.inf, GATE + 500, 0.0)
+    assert (ours.gate_until, ours.gate_before, ours.blameless) == (math.inf, GATE + 500, True)
     again = Stub(stub.folder / "again")
     again.answers("squeue", still, CLOSED)
     again.answers("scontrol", "")

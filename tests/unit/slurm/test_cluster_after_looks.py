@@ -115,6 +115,32 @@ def test_a_list_that_came_back_with_slurmctlds_last_state_is_taken_away() -> Non
     assert not scene.record.wanted
 
 
+def test_a_list_that_came_back_with_an_open_gate_is_taken_away() -> None:
+    """A power cut of the machine of slurmctld and daemon: nobody of ours looked meanwhile."""
+    scene = Scene({"gate_until": GATE, "pin": "n1", "set_at": BOOT - 5.0})
+    scene.record.wanted, scene.record.eligible = ("n1",), BOOT - 20.0
+    for seconds in (10, 20, 60):
+        scene.world.clock.sleep_until(BOOT + seconds)
+        jobs = scene.look().jobs
+        assert (jobs.pinned.tolist(), jobs.gate_set.tolist()) == ([True], [0.0])
+    assert liberate(scene.commands, scene.cluster.marks.all(), scene.world.clock.now).freed == 1
+    assert not scene.record.wanted
+
+
+def test_a_list_that_came_back_when_slurmctld_was_killed_in_an_act_is_taken_away() -> None:
+    scene = Scene({"gate_until": GATE, "pin": "n1", "set_at": START + 10.0})
+    scene.commands.boot = int(START)
+    scene.world.clock.sleep_until(START + 50)
+    scene.look()
+    scene.commands.trouble = Trouble(late_replies=1, late_by=1e9)
+    close = Action(Verb.CLOSE, pack(scene.job), scene.job, scene.record.submit, 0, until=GATE + 600)
+    assert [outcome.result for outcome in scene.cluster.actuate([close])] != [Result.DONE]
+    scene.commands.trouble = Trouble()
+    scene.commands.boot, scene.record.wanted = BOOT, ("n1",)
+    scene.world.clock.sleep_until(BOOT + 10)
+    assert scene.look().jobs.pinned.tolist() == [True]
+
+
 def killed(seconds: float = 1.0) -> Scene:
     """A slurmctld that was looked at a moment ago, was killed, and is back with a list that we had taken away."""
     scene = Scene({"gate_until": GATE, "pin": "n1", "set_at": BOOT + 20.0})

@@ -155,6 +155,7 @@ def test_a_look_and_a_fresh_read_agree_on_who_keeps_a_job_back(drawn: list[Any])
         ({}, {"gate_until": START - 5}, False),  # its gate has had its time
         ({"state": "RUNNING", "start": START - 10}, {"gate_until": START - 10}, False),
         ({}, {"pinned": True}, False),  # we were about to open it
+        ({}, {"blameless": True}, False),  # it never came to stand, or went while nobody looked
         ({"restarts": 1}, {}, False),  # it was requeued since
         ({"restarts": 1}, {"restarts": 1}, True),
         ({"state": "RUNNING", "start": START - 100}, {}, False),  # the mark of a requeue that came to nothing

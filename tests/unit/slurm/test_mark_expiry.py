@@ -99,11 +99,12 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
         (row(State="COMPLETED", EligibleTime="1795000100"), mark(), False),
         (row(EligibleTime="1795000100"), replace(mark(), gate_until=0.0), False),  # we opened it
         (row(EligibleTime="1795000100"), replace(mark(), pinned=True), False),
+        (row(EligibleTime="1795000100"), replace(mark(), blameless=True), False),
         (row(ArrayTaskID="1-3", EligibleTime="1795000100"), mark(whole=True), True),
         (row(ArrayTaskID="1-3", EligibleTime="1795009000"), mark(whole=True), False),
     ],
 )
-def test_a_gate_that_went_while_nobody_looked_counts_as_not_set(
+def test_nobody_is_blamed_for_a_gate_that_went_while_nobody_looked(
     tmp_path: Path, shown: str, ours: Mark, unset: bool
 ) -> None:
     stub = Stub(tmp_path)
@@ -112,7 +113,7 @@ def test_a_gate_that_went_while_nobody_looked_counts_as_not_set(
     rows = queue.read()
     assert not isinstance(rows, str)
     found = with_gates_unset(Marks(MarksInHand([ours])), rows, queue)
-    assert found == ([replace(ours, set_at=0.0)] if unset else [])
+    assert found == ([replace(ours, blameless=True)] if unset else [])
 
 
 @pytest.mark.parametrize(

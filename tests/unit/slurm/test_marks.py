@@ -148,13 +148,14 @@ def test_rows_follow_marks_that_are_set_and_dropped() -> None:
 
 
 def test_a_row_tells_all_that_was_noted() -> None:
-    noted = _mark(7, gate_before=3.0, pinned=True, pin="n1", set_at=9.0)
+    noted = _mark(7, gate_before=3.0, pinned=True, pin="n1", set_at=9.0, blameless=True)
     once = _mark(8, pin="n1")
     marks = Marks(MarksInHand([noted, once, _mark(9)]))
     rows = marks.join(np.array([pack(7), pack(8), pack(9)]), False, np.full(3, SUBMIT), np.zeros(3, np.int64))
     assert rows["gate_before"].tolist() == [3.0, 0.0, 0.0]
     assert rows["set_at"].tolist() == [9.0, 5.0, 5.0]
     assert rows["pinned"].tolist() == [True, False, False]
+    assert rows["blameless"].tolist() == [True, False, False]
     assert rows["has_pin"].tolist() == [True, True, False]
 
 

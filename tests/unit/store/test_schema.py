@@ -6,9 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
 
 from slurm_fair.errors import StoreError
 from slurm_fair.store import open_journal, open_reader
+from slurm_fair.store.rows import MARK_COLUMNS, mark_row, seal
+from slurm_fair.store.schema import migrations
+from tests.support import journals
 
 
 def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path) -> None:
@@ -31,6 +35,26 @@ def test_an_older_schema_is_brought_up_to_date_by_the_writer_only(path: Path) ->
         open_reader(path)
     open_journal(path).close()
     open_reader(path).close()
+
+
+@pytest.mark.parametrize("damage", [0, 1])
+def test_a_mark_of_an_older_schema_stays_what_it_was_or_damaged(path: Path, damage: int) -> None:
+    path.parent.mkdir(mode=0o700)
+    columns, row = MARK_COLUMNS.removesuffix(", blameless"), mark_row(journals.mark())[:-1]
+    with Database(path) as before:
+        migrations.apply(before, stop_before="m0005_blameless")
+        places = ", ".join("?" * (len(row) + 1))
+        sealed = [*row, seal(*row) ^ damage]
+        before.execute(f"INSERT INTO marks ({columns}, seal) VALUES ({places})", sealed)
+        before.conn.commit()
+    path.chmod(0o600)
+    open_journal(path).close()
+    with open_reader(path) as reader:
+        if damage:
+            with pytest.raises(StoreError, match="damaged"):
+                reader.marks()
+        else:
+            assert reader.marks() == (journals.mark(),)
 
 
 def test_somebody_elses_database_is_refused_untouched(path: Path) -> None:
