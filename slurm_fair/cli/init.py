@@ -284,8 +284,9 @@ def _state(file: File) -> _Found:
 
 
 def _write(file: File) -> None:
+    path = file.path
     try:
-        write_text(file.path, file.text, file.mode)
-        file.path.chmod(file.mode)
+        write_text(path, file.text, file.mode)
+        path.chmod(file.mode)
     except OSError as problem:
-        raise _refusal(file.path, "written", problem) from None
+        raise _refusal(path, "written", problem) from None

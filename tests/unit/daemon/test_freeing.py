@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,7 +35,7 @@ def places(tmp_path: Path) -> Places:
 def pauses(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[list[float]]:
     """The pauses between tries, which nobody waits for."""
     slept: list[float] = []
-    monkeypatch.setattr("slurm_fair.slurm.fail_open.time.sleep", slept.append)
+    monkeypatch.setattr("slurm_fair.slurm.fail_open.time", SimpleNamespace(sleep=slept.append))
     with heard(), caplog.at_level(logging.WARNING):
         yield slept
 

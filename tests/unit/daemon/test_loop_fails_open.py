@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.fake_slurm import RUNNING, PushedClock, Work, World
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.fail_open.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("slurm_fair.slurm.fail_open.time", SimpleNamespace(sleep=lambda seconds: None))
 
 
 @pytest.fixture

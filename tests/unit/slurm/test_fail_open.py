@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -183,7 +184,7 @@ def test_what_is_left_is_tried_again_and_all_that_was_freed_is_counted(
     tries: int, rounds: list[Liberated], freed: int, left: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("slurm_fair.slurm.fail_open.time.sleep", pauses.append)
+    monkeypatch.setattr("slurm_fair.slurm.fail_open.time", SimpleNamespace(sleep=pauses.append))
     pinned = {(pack(5), False): "job 5: n1"}
     last = Liberated(rounds[-1].freed, rounds[-1].left, pinned)
     made, each = _one_after_another(*rounds[:-1], last)
