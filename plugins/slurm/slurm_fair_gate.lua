@@ -167,7 +167,7 @@ local function own_begin(comment)
   return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
 end
 
--- Says whose a begin time or a hold is in the comment, where Slurm takes so long a comment; whether it does.
+-- Writes gate=... or begin=... into the comment, where Slurm takes so long a comment; tells whether it did.
 local function note(job_desc, comment, key)
   local text = with_key(comment, key)
   if #text > MOST_OF_SLURM then
@@ -178,7 +178,7 @@ local function note(job_desc, comment, key)
 end
 
 local function note_begin(job_desc, comment, begin)
-  return note(job_desc, comment, string.format("begin=uts%d", begin))
+  note(job_desc, comment, string.format("begin=uts%d", begin))
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
@@ -363,7 +363,7 @@ local function keep_waiting(job_desc, job_rec, options)
   return slurm.SUCCESS
 end
 
--- What its comment says of its begin time stays true of a job that is left alone, now or while no controller acts.
+-- Nobody gates this job now. Its comment goes on to tell its owner's begin time: a later change may gate the job.
 local function follow_begin(job_desc, job_rec, options)
   local begin, comment = job_desc.begin_time or 0, job_desc.comment or job_rec.comment
   if begin == 0 or (job_rec.het_job_id or 0) ~= 0 then

@@ -135,7 +135,7 @@ def _make_folders(wishes: InitChoices, root: str) -> list[str]:
 
 def _make_folder(folder: Path, mode: int, account: str) -> None:
     try:
-        for above in reversed([place for place in folder.parents if not os.path.isdir(place)]):
+        for above in _missing(folder.parent):
             above.mkdir()
             above.chmod(0o755)  # whatever the umask
         folder.mkdir(mode=0o700)
@@ -143,6 +143,11 @@ def _make_folder(folder: Path, mode: int, account: str) -> None:
         folder.chmod(mode)
     except OSError as problem:
         raise SlurmFairError(f"{folder}: cannot be made: {problem.strerror}") from None
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folders on the way to one, and that one, which are not there; the outermost first."""
+    return [place for place in (*reversed(folder.parents), folder) if not os.path.isdir(place)]
 
 
 def _is_account(name: str) -> bool:
@@ -249,12 +254,10 @@ def _make_places(fresh: list[File]) -> None:
     """Make the folders of files before anything is said of these; all of them, or none."""
     made: list[Path] = []
     for file in fresh:
-        folder = file.path.parent
         try:
-            for place in (*reversed(folder.parents), folder):
-                if not os.path.isdir(place):
-                    place.mkdir(mode=0o755)
-                    made.append(place)
+            for place in _missing(file.path.parent):
+                place.mkdir(mode=0o755)
+                made.append(place)
         except OSError as problem:
             for place in reversed(made):
                 place.rmdir()

@@ -91,7 +91,7 @@ class Places:
         return self.directory / "slurm.conf"
 
     def all_files(self) -> tuple[Path, ...]:
-        """All of these, and what belongs to the journal."""
+        """The files named above, and those that belong to the journal."""
         beside = (self.journal.with_name(self.journal.name + ending) for ending in output.OF_A_DATABASE)
         named = (
             self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.deadman_log,

@@ -135,8 +135,8 @@ def mark_row(mark: Mark) -> Row:
 def mark_of(row: Row) -> Mark:
     """The mark of an unsealed row."""
     key, whole, record, submit, restarts, gate_until, pinned, *rest, blameless = row
-    last = bool(blameless)
-    return Mark(key, record, bool(whole), submit, restarts, gate_until, bool(pinned), *(*rest, last))
+    later = *rest, bool(blameless)
+    return Mark(key, record, bool(whole), submit, restarts, gate_until, bool(pinned), *later)
 
 
 def moment_row(moment: TenantMoment, hourly: bool) -> Row:

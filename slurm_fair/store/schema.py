@@ -52,7 +52,7 @@ def m0004_speeds(db: Database) -> None:
 
 @migrations()
 def m0005_blameless(db: Database) -> None:
-    """Marks of gates that nobody is to be blamed for; they had no time until then."""
+    """Marks say that nobody is to be blamed for a gate that is gone; a mark without a time said so before."""
     db.execute("ALTER TABLE marks ADD COLUMN blameless INTEGER NOT NULL DEFAULT 0")
     columns = f"{_MARKS_0001}, pin, size, user_size"
     for key, whole, *values, kept in db.execute(f"SELECT {columns}, seal FROM marks").fetchall():

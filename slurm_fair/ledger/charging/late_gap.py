@@ -63,7 +63,7 @@ def _settled(ledger: Ledger, before: Ledger, then: Ledger, runs: RunTable) -> Le
         take_or(then.jobs.run_start, find(then.jobs.key, runs.key), 0.0) == runs.start
     )
     charged = ((runs.end > then.time) | was_open) & (runs.end > 0) & (runs.end <= closed.since)
-    runs = runs.take(~charged)  # by looks that are forgotten
+    runs = runs.take(~charged)  # looks charged them, and the ledger has forgotten that
     wide = replace(ledger, closed=more.with_columns(since=before.closed.since))
     settled, _ = settle(wide, runs.of_tenants(ledger.tenants.names), ledger.time)
     return replace(settled, closed=remembered(settled.closed, closed.since))

@@ -43,14 +43,18 @@ class Stamp:
     def is_gate(self, eligible: float, submit: float) -> bool:
         """True if a begin time is the one that we set at submission, not a wish of the job's owner."""
         if self.gate.startswith("uts"):
-            return abs(eligible - float(self.gate[3:])) <= 1.0
+            return _is_at(eligible, self.gate)
         if self.gate.startswith("+"):
             return -_SLACK_SECONDS <= eligible - submit - float(self.gate[1:]) <= 1.0
         return False
 
     def is_own_begin(self, eligible: float) -> bool:
         """True if a begin time is the one that was noted as its owner's own."""
-        return self.begin != "" and abs(eligible - float(self.begin[3:])) <= 1.0
+        return self.begin != "" and _is_at(eligible, self.begin)
+
+
+def _is_at(eligible: float, uts: str) -> bool:
+    return abs(eligible - float(uts[3:])) <= 1.0
 
 
 def read_stamp(comment: str) -> Stamp | None:
@@ -77,9 +81,9 @@ def read_stamp(comment: str) -> Stamp | None:
     said = keys.get("script", "")
     script = said if _SCRIPT.fullmatch(said) else ""
     profile = keys.get("profile") == "1"
-    own = begin if re.fullmatch(r"uts[0-9]{1,12}", begin) else ""
+    own_begin = begin if re.fullmatch(r"uts[0-9]{1,12}", begin) else ""
     return Stamp(
-        min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID], script, profile, own
+        min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID], script, profile, own_begin
     )
 
 
