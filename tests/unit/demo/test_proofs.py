@@ -134,14 +134,14 @@ def test_what_accounting_says_is_noticed(folder: Path, measures: Measures, notic
 @pytest.mark.parametrize(
     ("window_seconds", "of_all", "why"),
     [
-        (25.0, 0.1, "one lease of 2 GPUs"),  # 5 s of 2 GPUs, of 25 s of 4
-        (250.0, 0.01, "one lease of 2 GPUs"),
-        (6.25, 0.4, "one lease of 2 GPUs"),
-        (6.0, 0.4, "80% of the smallest due"),
+        (25.0, 0.2, "one lease of 2 GPUs and 50% of the next"),  # 5 s of 2 + 2 GPUs, of 25 s of 4
+        (250.0, 0.02, "one lease of 2 GPUs and 50% of the next"),
+        (12.5, 0.4, "one lease of 2 GPUs and 50% of the next"),
+        (12.0, 0.4, "80% of the smallest due"),
         (0.0, 0.4, "80% of the smallest due"),
     ],
 )
-def test_as_much_may_go_astray_as_a_lease_of_the_biggest_gang_but_nobody_starves(
+def test_as_much_may_go_astray_as_two_leases_of_the_biggest_gangs_tenant_but_nobody_starves(
     window_seconds: float, of_all: float, why: str
 ) -> None:
     most, found = most_astray(SCENARIO, window_seconds)
@@ -149,16 +149,22 @@ def test_as_much_may_go_astray_as_a_lease_of_the_biggest_gang_but_nobody_starves
     assert found == why
 
 
+def test_the_biggest_gang_may_wait_as_long_as_its_own_tenant_is_owed_one_lease() -> None:
+    """The greatest due counts, of the tenants with gangs as big; the others' weights do not."""
+    uneven = replace(SCENARIO, weights={"a": 1, "b": 3})
+    assert most_astray(uneven, 250.0)[0] == pytest.approx(5.0 * (2 / 4 + 3 / 4) / 250.0)
+    only = replace(uneven, jobs=(*JOBS, DemoJob("a-02", "a", 1, 4, 0.0, 3)))
+    assert most_astray(only, 250.0)[0] == pytest.approx(5.0 * (4 / 4 + 1 / 4) / 250.0)
+
+
 @pytest.mark.parametrize(
-    ("first", "holds"), [(0.5, True), (0.58, True), (0.59, False), (0.41, False), (1.0, False), (0.0, False)]
+    ("first", "holds"), [(0.5, True), (0.66, True), (0.67, False), (0.33, False), (1.0, False), (0.0, False)]
 )
-def test_what_went_astray_is_held_against_one_lease_of_the_biggest_gang(
-    folder: Path, first: float, holds: bool
-) -> None:
+def test_what_went_astray_is_held_against_that_bound(folder: Path, first: float, holds: bool) -> None:
     parted = replace(GOOD, tenants=(tenant("a", first, 1.0), tenant("b", 1 - first, 1.0)))
     (check,) = (check for check in prove(SCENARIO, facts(folder), parted) if "part of the GPU" in check.title)
     assert check.holds is holds
-    assert check.found.endswith("of at most 8.3% (one lease of 2 GPUs)")
+    assert check.found.endswith("of at most 16.7% (one lease of 2 GPUs and 50% of the next)")
 
 
 def test_ticks_are_summed_up_in_words() -> None:
