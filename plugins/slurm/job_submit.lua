@@ -9,6 +9,7 @@ local settings = {
   near_seconds = 20,   -- two intervals between looks: a begin time so near is as good as now
   plain = "quota",     -- batch jobs that do not say that they can save; "leave": they are not gated
   interactive = "leave", -- srun and salloc; "gate": they are gated too
+  unplanned = "leave", -- heterogeneous jobs and jobs with several GPU types; "refuse": Slurm does not take them
   health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
   wake = "",           -- the controller's wake-up on this machine: it looks at once at a new job; "": nobody is woken
 }

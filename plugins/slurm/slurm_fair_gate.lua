@@ -1,10 +1,11 @@
 -- The gate at submission: a managed GPU job does not start by itself before the controller has seen it.
 --
--- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS, always:
--- an error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
--- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain and
--- interactive (as in the configuration's [scope]), and health: the file in which the controller says that it acts.
--- While it says nothing or something else, no job is gated.
+-- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS. It refuses a job
+-- in one case alone: where unplanned = "refuse", one that nobody can plan and that would be managed otherwise.
+-- An error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
+-- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain,
+-- interactive and unplanned (as in the configuration's [scope]), and health: the file in which the controller says that
+-- it acts. While it says nothing or something else, no job is gated.
 -- wake: a named pipe that wakes the controller when somebody opens it. It is opened for reading and writing, which
 -- never waits, and closed again; nothing is written and nothing is made.
 --
@@ -18,7 +19,7 @@
 -- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a job
 -- that is left alone: it may become managed, and then still begins no earlier than its owner wants.
 --
--- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
+-- What it leaves alone: jobs without GPUs, heterogeneous jobs (but for unplanned = "refuse"), other partitions and accounts, srun and salloc unless
 -- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
 -- From 24.11 on Slurm refuses a job whose limit, counted from such a gate, ends behind its deadline ("Requested time
@@ -93,9 +94,36 @@ local function names_gpus(tres)
   return false
 end
 
+local GPU_TEXTS = { "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task" }
+
 local function asks_for_gpus(job_desc)
-  return names_gpus(job_desc.tres_per_node) or names_gpus(job_desc.tres_per_job)
-    or names_gpus(job_desc.tres_per_socket) or names_gpus(job_desc.tres_per_task)
+  for _, name in ipairs(GPU_TEXTS) do
+    if names_gpus(job_desc[name]) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Adds the GPU types that a text names: "gres:gpu:a100:1,gres:gpu:v100:1" has two, "gres:gpu:3" has none.
+local function add_types(types, tres)
+  for part in string.gmatch(is_too_long(tres) and "" or tres or "", "[^,]+") do
+    local rest = string.match(part, "^gres[:/](.*)$") or part
+    local kind = string.match(rest, "^gpu:([^:=]+)")
+    local is_typed = kind ~= nil and not string.match(kind, "^%d+$")
+    if is_typed and string.match(rest, "[:=](%d+)$") ~= "0" then
+      types[kind] = true
+    end
+  end
+end
+
+local function names_several_types(texts)
+  local types = {}
+  for _, text in ipairs(texts) do
+    add_types(types, text)
+  end
+  local first = next(types)
+  return first ~= nil and next(types, first) ~= nil
 end
 
 local function is_batch(job_desc)
@@ -207,10 +235,14 @@ local function tell_user(job_desc, options)
     .. "use fair-sbatch to use idle GPUs")
 end
 
-local function is_ours(job_desc, part_list, options)
-  return is_of_a_managed_kind(job_desc, options) and asks_for_gpus(job_desc) and not is_heterogeneous(job_desc)
-    and in_managed_partition(job_desc, part_list, options.partitions)
+local function is_in_scope(job_desc, part_list, options)
+  return asks_for_gpus(job_desc) and in_managed_partition(job_desc, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_desc.default_account)
+end
+
+local function is_ours(job_desc, part_list, options)
+  return is_of_a_managed_kind(job_desc, options) and not is_heterogeneous(job_desc)
+    and is_in_scope(job_desc, part_list, options)
 end
 
 -- Whether somebody will open the gate again: a controller that is gone, paused or blind opens none.
@@ -242,6 +274,32 @@ local function gated_from(now, job_desc, comment, options)
     slurm.log_user("slurm_fair: the comment of this job leaves no room for ours, so the job waits longer; "
       .. "a shorter comment helps")
   end
+end
+
+local function refuse(why)
+  slurm.log_user("slurm_fair: " .. why)
+  return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
+end
+
+local HETEROGENEOUS = "a heterogeneous job with GPUs cannot take turns with others here; "
+  .. "submit its parts as jobs of their own"
+local SEVERAL_TYPES = "a job with several GPU types cannot take turns with others here; "
+  .. "name one type, or submit a job for each"
+
+-- Why nobody can plan this job, where the site refuses such jobs. A reservation is an admin's own word. Any kind is
+-- refused: the later parts of a heterogeneous batch job come without a script.
+local function unplanned(job_desc, options)
+  if options.unplanned ~= "refuse" or (job_desc.reservation or "") ~= "" then
+    return nil
+  end
+  if is_heterogeneous(job_desc) then
+    return HETEROGENEOUS
+  end
+  local texts = {}
+  for _, name in ipairs(GPU_TEXTS) do
+    texts[#texts + 1] = job_desc[name]
+  end
+  return names_several_types(texts) and SEVERAL_TYPES or nil
 end
 
 local function close_gate(job_desc, part_list, options)
@@ -276,13 +334,25 @@ local function wake(job_desc, part_list, options)
   end
 end
 
-function slurm_fair_gate(job_desc, part_list, submit_uid, options)
-  local fine, message = pcall(close_gate, job_desc, part_list, options or {})
-  if not fine then
-    slurm.log_error("slurm_fair: a job of uid %d was let through ungated: %s", submit_uid, tostring(message))
+local function admit(job_desc, part_list, submit_uid, options)
+  local why = submit_uid ~= 0 and unplanned(job_desc, options)
+  if why and is_in_scope(job_desc, part_list, options) then
+    return refuse(why)
   end
-  pcall(wake, job_desc, part_list, options or {})
+  close_gate(job_desc, part_list, options)
   return slurm.SUCCESS
+end
+
+function slurm_fair_gate(job_desc, part_list, submit_uid, options)
+  local fine, answer = pcall(admit, job_desc, part_list, submit_uid, options or {})
+  if not fine then
+    slurm.log_error("slurm_fair: a job of uid %d was let through ungated: %s", submit_uid, tostring(answer))
+    answer = slurm.SUCCESS
+  end
+  if answer == slurm.SUCCESS then
+    pcall(wake, job_desc, part_list, options or {})
+  end
+  return answer
 end
 
 -- What an owner changes on a job of its own ------------------------------------------------------------------------
@@ -304,20 +374,39 @@ local function may_move(job_rec, now, options)
   return true
 end
 
--- What it was or what it becomes asks for GPUs and says that it can save; the rest is what it becomes.
-local function is_managed_record(job_desc, job_rec, part_list, options)
-  local was, becomes = { script = "batch", comment = job_rec.comment }, { script = "batch", comment = job_desc.comment }
+local function is_part(job_rec)
+  return (job_rec.het_job_id or 0) ~= 0
+end
+
+-- What it was or what it becomes asks for GPUs; the rest is what it becomes.
+local function is_record_in_scope(job_desc, job_rec, part_list, options)
   return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec) or asks_for_gpus(job_desc))
-    and (job_rec.het_job_id or 0) == 0
     and (job_desc.reservation or job_rec.resv_name or "") == ""
-    and (is_of_a_managed_kind(was, options) or is_of_a_managed_kind(becomes, options))
     and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_rec.account)
 end
 
-local function refuse(why)
-  slurm.log_user("slurm_fair: " .. why)
-  return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
+-- What it was or what it becomes says that it can save.
+local function is_managed_record(job_desc, job_rec, options)
+  local was, becomes = { script = "batch", comment = job_rec.comment }, { script = "batch", comment = job_desc.comment }
+  return not is_part(job_rec) and (is_of_a_managed_kind(was, options) or is_of_a_managed_kind(becomes, options))
+end
+
+-- Why nobody can plan what a change makes of a waiting job: GPUs, or a place where jobs take turns.
+local function becomes_unplanned(job_desc, job_rec, options)
+  local asks = asks_for_gpus(job_desc)
+  if options.unplanned ~= "refuse"
+    or not (asks or job_desc.partition or job_desc.account or job_desc.reservation) then
+    return nil
+  end
+  if is_part(job_rec) then
+    return HETEROGENEOUS
+  end
+  local texts = { asks and "" or job_rec.gres_req or "" }
+  for _, name in ipairs(GPU_TEXTS) do
+    texts[#texts + 1] = job_desc[name] or job_rec[name]
+  end
+  return names_several_types(texts) and SEVERAL_TYPES or nil
 end
 
 -- What makes a job managed or not, and what its gate was opened for.
@@ -366,7 +455,7 @@ end
 -- Nobody gates this job now. Its comment goes on to tell its owner's begin time: a later change may gate the job.
 local function follow_begin(job_desc, job_rec, options)
   local begin, comment = job_desc.begin_time or 0, job_desc.comment or job_rec.comment
-  if begin == 0 or (job_rec.het_job_id or 0) ~= 0 then
+  if begin == 0 or is_part(job_rec) then
     return slurm.SUCCESS
   end
   if not is_near(begin, os.time(), options) then
@@ -389,9 +478,14 @@ local function keep(job_desc, job_rec, part_list, options)
   if state > RUNNING then
     return slurm.SUCCESS
   end
-  local managed = is_managed_record(job_desc, job_rec, part_list, options)
+  local in_scope = is_record_in_scope(job_desc, job_rec, part_list, options)
+  local managed = in_scope and is_managed_record(job_desc, job_rec, options)
   if state == RUNNING then
     return managed and keep_running(job_desc) or slurm.SUCCESS
+  end
+  local why = in_scope and becomes_unplanned(job_desc, job_rec, options)
+  if why then
+    return refuse(why)
   end
   if not managed or not controller_acts(options.health, os.time()) then
     return follow_begin(job_desc, job_rec, options)

@@ -82,6 +82,7 @@ def hook_text(config: Config) -> str:
         "near_seconds = 20,": f"near_seconds = {config.lease.near_seconds},",
         'plain = "quota",': f'plain = "{config.scope.plain}",',
         'interactive = "leave",': f'interactive = "{config.scope.interactive}",',
+        'unplanned = "leave",': f'unplanned = "{config.scope.unplanned}",',
         'health = "",': f"health = {json.dumps(health, ensure_ascii=False)},",
         'wake = "",': f"wake = {json.dumps(place(config.lease.publish_dir), ensure_ascii=False)},",
     }

@@ -14,6 +14,7 @@ from slurm_fair.throughput import Alike
 CHOICES = {
     "scope.plain": ("quota", "revoke", "leave"),
     "scope.interactive": ("leave", "gate"),
+    "scope.unplanned": ("leave", "refuse"),
     "lease.align": ("rolling", "aligned"),
     "policy.late_plan": ("drop", "next"),
     "tenants.counted": ("seen", "all"),

@@ -30,6 +30,7 @@ class ScopeSection:
     qos: tuple[str, ...] = ()
     plain: str = "quota"
     interactive: str = "leave"
+    unplanned: str = "leave"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ KEYS = {
     "their lease is over, if their user allows a requeue; leave: they are left to plain Slurm",
     "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
     "GPUs of their account's own share, and are never stopped",
+    "scope.unplanned": "jobs that nobody can plan: heterogeneous ones, and those that ask for several GPU types. "
+    "leave: they are left to plain Slurm; refuse: the submit hook refuses them, and says why",
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
     "lease.interval": "when the cluster is looked at. auto: when something has changed, when leases are renewed, "
     "and at least every 10 s; a number: every so many seconds, at most a third of the term is sensible",

@@ -16,7 +16,7 @@ from slurm_fair.model import Gate
 # A text of Lua, in either kind of quotes.
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
 _REMARK = re.compile(rf"({_TEXT})|--\[(=*)\[.*?\]\2\]|--[^\n]*", re.DOTALL)
-_KEYS = "gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts"
+_KEYS = "gate|gate_seconds|near_seconds|plain|interactive|unplanned|health|wake|partitions|accounts"
 _SETTING = re.compile(
     rf"{_TEXT}|(?:^|[{{,;]\s*)[ \t]*({_KEYS})"
     rf"\s*=\s*({_TEXT}|[0-9]{{1,9}}|\{{(?:[^}}\"']|{_TEXT})*\}})",
@@ -24,6 +24,7 @@ _SETTING = re.compile(
 )
 _NAME = re.compile(_TEXT)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_BY_THE_HOOK = ("gate", "refuse")  # what comes of no other part of ours
 _ANEW = "slurm-fair init --only plugin --force"
 
 
@@ -75,11 +76,13 @@ def differences(text: str, config: Config) -> Iterator[str]:
     said = dict(pair for pair in _SETTING.findall(_REMARK.sub(r"\1", text)) if pair[0])
     if "gate" in said and _unquoted(said["gate"]) != config.slurm.gate:
         yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
-    for key, wanted_word in (("plain", config.scope.plain), ("interactive", config.scope.interactive)):
+    scope = config.scope
+    kinds = {"plain": scope.plain, "interactive": scope.interactive, "unplanned": scope.unplanned}
+    for key, wanted_word in kinds.items():
         if key in said and _unquoted(said[key]) != wanted_word:
             yield f"{key} = {said[key]}, [scope] {key} is {wanted_word!r}"
-    if config.scope.interactive == "gate" and "interactive" not in said:
-        yield "interactive is not named, [scope] interactive is 'gate'"
+        if key not in said and wanted_word in _BY_THE_HOOK:
+            yield f"{key} is not named, [scope] {key} is {wanted_word!r}"
     seconds = round(2 * config.lease.term)
     if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
         yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from slurm_fair.board.row import word
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted, first_of
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
-from slurm_fair.slurm.scope import INTERACTIVE, Territory
+from slurm_fair.slurm.scope import HETEROGENEOUS, INTERACTIVE, SEVERAL_TYPES, Territory
 
 _NAMED = 5  # names in one line
+_ANEW = "slurm-fair init --only plugin"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -33,6 +35,30 @@ def findings(facts: Facts) -> Iterator[Finding]:
         )
     else:
         yield from job_counts(facts.snapshot)
+        yield from floods(facts.snapshot, facts.config.scope)
+
+
+# Jobs without a gate, by why they are left alone; what they are called; and the words of [scope] that end it.
+_WITHOUT_GATE = (
+    (frozenset({INTERACTIVE}), "srun and salloc", "interactive", "gate"),
+    (
+        frozenset({HETEROGENEOUS, SEVERAL_TYPES}),
+        "heterogeneous jobs and jobs of several GPU types",
+        "unplanned",
+        "refuse",
+    ),
+)
+
+
+def floods(snapshot: Snapshot, scope: ScopeSection) -> Iterator[Finding]:
+    """Warnings of jobs that may take each GPU that comes free, where the site allows them."""
+    there = {alone.reason for alone in snapshot.left_alone}
+    for reasons, kind, key, cure in _WITHOUT_GATE:
+        if there & reasons and getattr(scope, key) != cure:
+            yield warning(
+                f"{kind} start before jobs behind gates: a flood of them gets each GPU that comes free",
+                f'{cure} them: [scope] {key} = "{cure}", and write the hook anew (`{_ANEW}`)',
+            )
 
 
 def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
@@ -89,11 +115,6 @@ def job_counts(snapshot: Snapshot) -> Iterator[Finding]:
     reasons = Counter(alone.reason for alone in snapshot.left_alone if not alone.unreadable)
     for reason, count in reasons.most_common():
         yield ok(f"{counted(count, 'job')} of the managed partitions left to plain Slurm: each {reason}")
-    if any(alone.reason == INTERACTIVE for alone in snapshot.left_alone):
-        yield warning(
-            "srun and salloc start before jobs behind gates: a flood of them gets each GPU that comes free",
-            'gate them: [scope] interactive = "gate", and write the hook anew (`slurm-fair init --only plugin`)',
-        )
     holders = table.running
     rigid = int((holders & ~table.requeueable).sum())
     if rigid:

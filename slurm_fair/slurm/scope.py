@@ -77,6 +77,8 @@ def refused(rows: NDArray[np.void], queue: Queue) -> Bools:
 
 
 INTERACTIVE = "is interactive (srun or salloc): it cannot be requeued"
+HETEROGENEOUS = "is one part of a heterogeneous job"
+SEVERAL_TYPES = "asks for several GPU types at once"
 _UNLISTED_ACCOUNT = (
     "has an account that neither Slurm nor the configuration lists, "
     f"and its user has {OF_A_USER} such already"
@@ -105,10 +107,10 @@ def left_alone(
     nobody = np.zeros(len(rows), dtype=bool)
     tests: dict[str, Bools] = {
         "asks for no GPU": (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
-        "is one part of a heterogeneous job": rows["het"],
+        HETEROGENEOUS: rows["het"],
         INTERACTIVE: ~rows["batch"] & (scope.interactive != "gate"),
         "runs in a reservation": in_reservation,
-        "asks for several GPU types at once": several,
+        SEVERAL_TYPES: several,
         "names a node in its --nodelist that is not managed": wants_others(rows, queue, territory.nodes),
         _UNLISTED_ACCOUNT: nobody if beyond is None else beyond,
         "does not say that it can save: such jobs are left to Slurm here": (

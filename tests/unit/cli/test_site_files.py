@@ -79,7 +79,13 @@ def test_the_dead_man_looks_ten_times_in_a_lease_and_once_a_minute_at_least(
 
 
 def test_the_hook_has_every_setting_of_the_site() -> None:
-    scope = ScopeSection(partitions=("gpu", 'a"b', "c\\d"), accounts=("é",), plain="own", interactive="gate")
+    scope = ScopeSection(
+        partitions=("gpu", 'a"b', "c\\d"),
+        accounts=("é",),
+        plain="own",
+        interactive="gate",
+        unplanned="refuse",
+    )
     config = Config(scope=scope, lease=LeaseSection(term=100.3, interval=7.0, publish_dir='/run/a "b"'))
     text = hook_text(config)
     for line in (
@@ -90,6 +96,7 @@ def test_the_hook_has_every_setting_of_the_site() -> None:
         "near_seconds = 14,",
         'plain = "own",',
         'interactive = "gate",',
+        'unplanned = "refuse",',
         'health = "",',
         'wake = "/run/a \\"b\\"/wake-up",',
     ):

@@ -100,6 +100,7 @@ def test_of_a_setting_that_is_made_twice_the_last_counts_as_in_lua() -> None:
     ("line", "wanted"),
     [
         ('interactive = "gate"', "interactive = \"gate\", [scope] interactive is 'leave'"),
+        ('unplanned = "refuse"', "unplanned = \"refuse\", [scope] unplanned is 'leave'"),
         ('plain = "leave"', "plain = \"leave\", [scope] plain is 'quota'"),
         ("gate_seconds = 0", "gate_seconds = 0, two leases are 1800 s"),
         ("gate = 'hold'", "gate = 'hold', [slurm] gate is 'begin'"),
@@ -167,12 +168,20 @@ def test_interactive_jobs_that_are_to_be_gated_must_be_named() -> None:
     assert told('interactive = "gate"', scope=gate) == []
 
 
+def test_jobs_that_are_to_be_refused_must_be_named() -> None:
+    refuse = ScopeSection(unplanned="refuse")
+    assert told(CALLS, scope=refuse) == ["unplanned is not named, [scope] unplanned is 'refuse'"]
+    assert told('unplanned = "refuse"', scope=refuse) == []
+
+
 @pytest.mark.parametrize("term", [0.75, 600.25, 86_400.0])
 @pytest.mark.parametrize("interval", [0.5, 30.0])
 def test_what_init_writes_never_differs(term: float, interval: float) -> None:
     config = Config(
         lease=LeaseSection(term=term, interval=interval),
-        scope=ScopeSection(("a b", "{}"), ('c\\"', "d=', -- x"), plain="leave", interactive="gate"),
+        scope=ScopeSection(
+            ("a b", "{}"), ('c\\"', "d=', -- x"), plain="leave", interactive="gate", unplanned="refuse"
+        ),
         slurm=SlurmSection(gate="hold"),
     )
     assert list(hook.differences(hook_text(config), config)) == []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_fair.config.sections import ScopeSection
 from slurm_fair.doctor import Level
-from slurm_fair.doctor.machines import job_counts, nodes
+from slurm_fair.doctor.machines import floods, nodes
 from slurm_fair.model import LeftAlone
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
-from slurm_fair.slurm.scope import INTERACTIVE
+from slurm_fair.slurm.scope import HETEROGENEOUS, INTERACTIVE, SEVERAL_TYPES
 from tests.support.builders import job, snapshot
 from tests.support.site_facts import ERROR, FACTS, OK, WARNING, worst
 
@@ -35,8 +36,20 @@ def test_the_nodes(listed: list[RawNode], level: Level, words: str) -> None:
     assert any(words in f.what for f in found), found
 
 
-@pytest.mark.parametrize(("reason", "warned"), [(INTERACTIVE, True), ("runs in a reservation", False)])
-def test_jobs_that_no_gate_keeps_back_are_warned_of(reason: str, warned: bool) -> None:
+@pytest.mark.parametrize(
+    ("reason", "scope", "words"),
+    [
+        (INTERACTIVE, ScopeSection(), 'interactive = "gate"'),
+        (HETEROGENEOUS, ScopeSection(), 'unplanned = "refuse"'),
+        (SEVERAL_TYPES, ScopeSection(interactive="gate"), 'unplanned = "refuse"'),
+        (SEVERAL_TYPES, ScopeSection(unplanned="refuse"), None),  # of root, or of before the site said so
+        ("runs in a reservation", ScopeSection(), None),
+    ],
+)
+def test_jobs_that_no_gate_keeps_back_are_warned_of(
+    reason: str, scope: ScopeSection, words: str | None
+) -> None:
     seen = snapshot(nodes={"n1": 8}, jobs=[job(1)], left_alone=[LeftAlone("7", reason, "ann")])
-    found = [finding for finding in job_counts(seen) if "srun and salloc" in finding.what]
-    assert [finding.level for finding in found] == ([WARNING] if warned else [])
+    found = list(floods(seen, scope))
+    assert [finding.level for finding in found] == ([WARNING] if words else [])
+    assert all(words is not None and words in finding.cure for finding in found)
