@@ -4,6 +4,7 @@
 local settings = {
   partitions = {},     -- managed partitions, such as {"gpu"}; empty: all
   accounts = {},       -- managed accounts (tenants); empty: all
+  qos = {},            -- managed QOS; empty: all
   gate = "begin",      -- "begin": Slurm itself opens the gate after gate_seconds; "hold": only the controller does
   gate_seconds = 1800, -- two leases
   near_seconds = 20,   -- two intervals between looks: a begin time so near is as good as now

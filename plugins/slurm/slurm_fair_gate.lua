@@ -3,34 +3,37 @@
 -- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS. It refuses a job
 -- in one case alone: where unplanned = "refuse", one that nobody can plan and that would be managed otherwise.
 -- An error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
--- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain,
+-- options: partitions, accounts, qos (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain,
 -- interactive and unplanned (as in the configuration's [scope]), and health: the file in which the controller says that
 -- it acts. While it says nothing or something else, no job is gated.
 -- wake: a named pipe that wakes the controller when somebody opens it. It is opened for reading and writing, which
 -- never waits, and closed again; nothing is written and nothing is made.
 --
 -- slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options) looks at what a job's owner changes, so that a
--- gate stays what it was at submission. An account may move one begin time a lease to now; more is refused. A job that
--- is released, gets a longer limit or may not be requeued any more waits behind its gate, or for its own begin time. So
--- does one whose GPUs, partition, account, reservation, nodes or features change: it may become managed by that, or its
--- gate may have been opened, or taken away, for what it was before. A held job does so when it is released. A
--- running job stays one that can be requeued (slurm-facts: owners-may-change). Root, admins and the controller change
--- what they like. Moves are remembered since slurmctld read this file. The hook is shown neither a job's begin time nor
--- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a job
--- that is left alone: it may become managed, and then still begins no earlier than its owner wants.
+-- gate stays what it was at submission: its owner does not move it. A job that is released, gets a longer limit or may
+-- not be requeued any more waits behind its gate, or for its own begin time. So does one whose GPUs, nodes, tasks, CPUs,
+-- memory, partition, account, QOS, reservation or features change: it may become managed by that, or its gate may have
+-- been opened, or taken away, for what it was before. A held job does so when it is released. A running job stays one
+-- that can be requeued (slurm-facts: owners-may-change). Root, and whoever changes a job of somebody else (an admin, the
+-- controller), change what they like. The hook is shown neither a job's begin time nor whether it may be requeued, nor
+-- whether it takes whole nodes (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a
+-- job that is left alone: it may become managed, and then still begins no earlier than its owner wants.
 --
--- What it leaves alone: jobs without GPUs, heterogeneous jobs (but for unplanned = "refuse"), other partitions and accounts, srun and salloc unless
--- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
+-- What it leaves alone: jobs without GPUs that do not ask for whole nodes, heterogeneous jobs (but for
+-- unplanned = "refuse"), other partitions, accounts and QOS, srun and salloc unless interactive = "gate", batch jobs
+-- that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later
+-- (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
 -- From 24.11 on Slurm refuses a job whose limit, counted from such a gate, ends behind its deadline ("Requested time
 -- limit is invalid"): fair-sbatch sends it with a shorter gate.
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
 local STAMP = "^slurm_fair:v(%d)(.?)" -- a word of ours: slurm_fair:v1,key=value,...
-local RUNNING = 1
+local RUNNING, SUSPENDED = 1, 2
 local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
 local MOST_BYTES = 4096
 local MOST_OF_SLURM = 1024 -- letters of a comment
+local ROOM = 32 -- letters of a comment that a key of ours may take
 local MOST_LETTERS = 4096 -- of a user's text that is looked at; Slurm takes fewer (slurm-facts: hook-before-bounds)
 
 -- Users write texts of any length, and all of slurmctld waits while we look at one. A longer text is not looked at: its
@@ -117,6 +120,14 @@ local function add_types(types, tres)
   end
 end
 
+-- --exclusive, =user, =mcs and =topo. Where all nodes of its partition have GPUs such a job takes them without asking for
+-- them; elsewhere the controller takes its gate away.
+local WHOLE_NODES = { [0] = true, [2] = true, [3] = true, [4] = true }
+
+local function asks_for_whole_nodes(job_desc)
+  return WHOLE_NODES[job_desc.shared] == true and not asks_for_gpus(job_desc)
+end
+
 local function names_several_types(texts)
   local types = {}
   for _, text in ipairs(texts) do
@@ -190,6 +201,14 @@ local function with_key(comment, key)
   return text .. separator .. "slurm_fair:v0" .. more
 end
 
+-- The keys by which a comment tells whose a begin time is; "" without one.
+local function keys_of(comment)
+  local gate, begin = said(comment, "gate"), said(comment, "begin")
+  local keys = { gate and "gate=" .. gate }
+  keys[#keys + 1] = begin and "begin=" .. begin
+  return table.concat(keys, ",")
+end
+
 -- The begin time of its owner's own that a comment tells of.
 local function own_begin(comment)
   return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
@@ -205,8 +224,18 @@ local function note(job_desc, comment, key)
   return true
 end
 
-local function note_begin(job_desc, comment, begin)
-  note(job_desc, comment, string.format("begin=uts%d", begin))
+-- Slurm does not show the hook again that a job asked for whole nodes, so the comment of a job without GPUs that may
+-- be one tells of a gate beside its begin time, of a time that is no gate of ours.
+local NO_GATE = "gate=uts0"
+
+local function note_begin(job_desc, comment, begin, of_gpus)
+  note(job_desc, comment, (of_gpus and "" or NO_GATE .. ",") .. string.format("begin=uts%d", begin))
+end
+
+local function forget_begin(job_desc, comment, of_gpus)
+  if own_begin(comment) then
+    job_desc.comment = with_key(comment, of_gpus and "" or NO_GATE)
+  end
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
@@ -228,20 +257,27 @@ end
 
 -- What cannot be taken back waits for its account's own share: its user is told so where there is a choice.
 local function tell_user(job_desc, options)
-  if options.plain == "revoke" or not is_batch(job_desc) or can_save(job_desc) then
+  if options.plain == "revoke" or not is_batch(job_desc) or can_save(job_desc) or not asks_for_gpus(job_desc) then
     return
   end
   slurm.log_user("slurm_fair: this job cannot save, so it waits for your account's own share of the GPUs; "
     .. "use fair-sbatch to use idle GPUs")
 end
 
+-- A job that names no QOS gets one that the hook is not shown.
+local function is_managed_qos(names, qos)
+  return qos == nil or qos == "" or is_managed(names, qos)
+end
+
 local function is_in_scope(job_desc, part_list, options)
-  return asks_for_gpus(job_desc) and in_managed_partition(job_desc, part_list, options.partitions)
+  return in_managed_partition(job_desc, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_desc.default_account)
+    and is_managed_qos(options.qos, job_desc.qos)
 end
 
 local function is_ours(job_desc, part_list, options)
   return is_of_a_managed_kind(job_desc, options) and not is_heterogeneous(job_desc)
+    and (asks_for_gpus(job_desc) or asks_for_whole_nodes(job_desc))
     and is_in_scope(job_desc, part_list, options)
 end
 
@@ -287,7 +323,7 @@ local SEVERAL_TYPES = "a job with several GPU types cannot take turns with other
   .. "name one type, or submit a job for each"
 
 -- Why nobody can plan this job, where the site refuses such jobs. A reservation is an admin's own word. Any kind is
--- refused: the later parts of a heterogeneous batch job come without a script.
+-- refused: the later parts of a heterogeneous batch job come without a script (slurm-facts: hook-sees-parts).
 local function unplanned(job_desc, options)
   if options.unplanned ~= "refuse" or (job_desc.reservation or "") ~= "" then
     return nil
@@ -302,22 +338,25 @@ local function unplanned(job_desc, options)
   return names_several_types(texts) and SEVERAL_TYPES or nil
 end
 
+local NO_ROOM = "the comment of this job leaves no room for ours; a shorter one helps"
+
+-- A job that asks for whole nodes has a gate from the start also where it is held: Slurm does not show the hook again
+-- what it asked for, so its comment must tell.
 local function close_gate(job_desc, part_list, options)
   local now = os.time()
   if is_heterogeneous(job_desc) then
     return
   end
-  if not is_ours(job_desc, part_list, options) or waits_already(job_desc, now, options) then
-    if not is_near(job_desc.begin_time or 0, now, options) and not has_gate(job_desc.comment) then
-      note_begin(job_desc, job_desc.comment, job_desc.begin_time)
-    end
-    return
+  local ours, waits = is_ours(job_desc, part_list, options), waits_already(job_desc, now, options)
+  local begins_later = not is_near(job_desc.begin_time or 0, now, options)
+  if begins_later and not has_gate(job_desc.comment) and (waits or not ours) then
+    note_begin(job_desc, job_desc.comment, job_desc.begin_time, not (ours and asks_for_whole_nodes(job_desc)))
   end
-  if not controller_acts(options.health, now) then
+  if not ours or begins_later or waits and asks_for_gpus(job_desc) or not controller_acts(options.health, now) then
     return
   end
   tell_user(job_desc, options)
-  if options.gate == "hold" and note(job_desc, job_desc.comment, "gate=hold") then
+  if options.gate == "hold" and not waits and note(job_desc, job_desc.comment, "gate=hold") then
     job_desc.priority = 0
   else
     gated_from(now, job_desc, job_desc.comment, options)
@@ -336,8 +375,12 @@ end
 
 local function admit(job_desc, part_list, submit_uid, options)
   local why = submit_uid ~= 0 and unplanned(job_desc, options)
-  if why and is_in_scope(job_desc, part_list, options) then
+  if why and asks_for_gpus(job_desc) and is_in_scope(job_desc, part_list, options) then
     return refuse(why)
+  end
+  local whole = asks_for_whole_nodes(job_desc) and is_ours(job_desc, part_list, options)
+  if whole and #with_key(job_desc.comment, "") > MOST_OF_SLURM - ROOM then
+    return refuse(NO_ROOM)
   end
   close_gate(job_desc, part_list, options)
   return slurm.SUCCESS
@@ -357,33 +400,27 @@ end
 
 -- What an owner changes on a job of its own ------------------------------------------------------------------------
 
-local moves = {} -- by account: when the last one was
-
--- One gate a lease of all jobs of an account, and not of a whole array. What starts so is charged like the rest.
-local function may_move(job_rec, now, options)
-  local lease = (options.gate_seconds or 1800) / 2
-  if (job_rec.array_task_cnt or 0) > 1 or now < (moves[job_rec.account] or 0) + lease then
-    return false
-  end
-  for account, at in pairs(moves) do
-    if now >= at + lease then
-      moves[account] = nil
-    end
-  end
-  moves[job_rec.account] = now
-  return true
-end
-
 local function is_part(job_rec)
   return (job_rec.het_job_id or 0) ~= 0
 end
 
--- What it was or what it becomes asks for GPUs; the rest is what it becomes.
+local function is_record_of_gpus(job_rec)
+  return names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec)
+end
+
+-- What it was or what it becomes may take GPUs. A job that comes to another partition, or whose comment tells of a
+-- gate, may be one that asked for whole nodes. The controller takes a gate away that is none of its business.
+local function may_take_gpus(job_desc, job_rec)
+  return is_record_of_gpus(job_rec) or asks_for_gpus(job_desc) or asks_for_whole_nodes(job_desc)
+    or has_gate(job_rec.comment) or job_desc.partition ~= nil
+end
+
 local function is_record_in_scope(job_desc, job_rec, part_list, options)
-  return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec) or asks_for_gpus(job_desc))
+  return may_take_gpus(job_desc, job_rec)
     and (job_desc.reservation or job_rec.resv_name or "") == ""
     and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_rec.account)
+    and is_managed_qos(options.qos, job_desc.qos or job_rec.qos)
 end
 
 -- What it was or what it becomes says that it can save.
@@ -411,13 +448,15 @@ end
 
 -- What makes a job managed or not, and what its gate was opened for.
 local SHAPE = {
-  "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "partition", "account", "reservation",
-  "req_nodes", "features",
+  "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "partition", "account", "qos", "reservation",
+  "req_nodes", "exc_nodes", "features", "min_nodes", "max_nodes", "num_tasks", "min_cpus", "cpus_per_task",
+  "pn_min_cpus", "ntasks_per_node", "min_mem_per_node", "min_mem_per_cpu", "shared",
 }
+local NOT_GIVEN = { [65534] = true, [65535] = true, [UNSET] = true, [UNSET + 1] = true } -- NO_VAL and INFINITE
 
 local function changes_shape(job_desc, job_rec)
   for _, name in ipairs(SHAPE) do
-    if job_desc[name] ~= nil then
+    if job_desc[name] ~= nil and not NOT_GIVEN[job_desc[name]] then
       return true
     end
   end
@@ -434,34 +473,55 @@ local function waits_anew(job_desc, job_rec)
   return longer or job_desc.requeue == 0 or changes_shape(job_desc, job_rec)
 end
 
-local function keep_waiting(job_desc, job_rec, options)
+-- The keys of ours go into the comment that a job's owner writes in its place; false where there is no room.
+local function carry_keys(job_desc, job_rec)
+  local keys = keys_of(job_rec.comment)
+  if job_desc.comment == nil or keys == "" then
+    return true
+  end
+  local text = with_key(job_desc.comment, keys)
+  if #text > MOST_OF_SLURM - ROOM then
+    return false
+  end
+  job_desc.comment = text
+  return true
+end
+
+local function keep_waiting(job_desc, job_rec, of_gpus, options)
   local now, begin = os.time(), job_desc.begin_time or 0
   local comment = job_desc.comment or job_rec.comment
+  local own = own_begin(comment)
   if begin ~= 0 and not is_near(begin, now, options) then
-    note_begin(job_desc, comment, begin)
+    note_begin(job_desc, comment, begin, of_gpus)
   elseif waits_anew(job_desc, job_rec) then
-    local own = own_begin(comment)
     if begin == 0 and own ~= nil and not is_near(own, now, options) then
       job_desc.begin_time = own
+      if not of_gpus then
+        note_begin(job_desc, comment, own, false)
+      end
     else
       gated_from(now, job_desc, comment, options)
     end
-  elseif begin ~= 0 and not may_move(job_rec, now, options) then
-    return refuse("an account moves one gate a lease, and yours has done so; what is owed to it starts by itself")
+  elseif begin ~= 0 and job_rec.priority == 0 then
+    forget_begin(job_desc, comment, of_gpus) -- it waits behind its gate when it is released
+  elseif begin ~= 0 and own ~= nil then
+    gated_from(now, job_desc, comment, options)
+  elseif begin ~= 0 then
+    return refuse("the gate of this job is not yours to move; what is owed to your account starts by itself")
   end
   return slurm.SUCCESS
 end
 
 -- Nobody gates this job now. Its comment goes on to tell its owner's begin time: a later change may gate the job.
-local function follow_begin(job_desc, job_rec, options)
+local function follow_begin(job_desc, job_rec, of_gpus, options)
   local begin, comment = job_desc.begin_time or 0, job_desc.comment or job_rec.comment
   if begin == 0 or is_part(job_rec) then
     return slurm.SUCCESS
   end
   if not is_near(begin, os.time(), options) then
-    note_begin(job_desc, comment, begin)
-  elseif own_begin(comment) then
-    job_desc.comment = with_key(comment, "")
+    note_begin(job_desc, comment, begin, of_gpus)
+  else
+    forget_begin(job_desc, comment, of_gpus)
   end
   return slurm.SUCCESS
 end
@@ -475,22 +535,24 @@ end
 
 local function keep(job_desc, job_rec, part_list, options)
   local state = (job_rec.job_state or 0) % 256 -- the flags are above
-  if state > RUNNING then
+  if state > SUSPENDED then
     return slurm.SUCCESS
   end
   local in_scope = is_record_in_scope(job_desc, job_rec, part_list, options)
   local managed = in_scope and is_managed_record(job_desc, job_rec, options)
-  if state == RUNNING then
+  if state >= RUNNING then
     return managed and keep_running(job_desc) or slurm.SUCCESS
   end
-  local why = in_scope and becomes_unplanned(job_desc, job_rec, options)
+  local of_gpus = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc)
+  local why = in_scope and of_gpus and becomes_unplanned(job_desc, job_rec, options)
+    or not carry_keys(job_desc, job_rec) and not of_gpus and NO_ROOM
   if why then
     return refuse(why)
   end
   if not managed or not controller_acts(options.health, os.time()) then
-    return follow_begin(job_desc, job_rec, options)
+    return follow_begin(job_desc, job_rec, of_gpus or not has_gate(job_rec.comment), options)
   end
-  return keep_waiting(job_desc, job_rec, options)
+  return keep_waiting(job_desc, job_rec, of_gpus, options)
 end
 
 function slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options)

@@ -77,6 +77,7 @@ def hook_text(config: Config) -> str:
     settings = {
         "partitions = {},": f"partitions = {_lua_list(config.scope.partitions)},",
         "accounts = {},": f"accounts = {_lua_list(config.scope.accounts)},",
+        "qos = {},": f"qos = {_lua_list(config.scope.qos)},",
         'gate = "begin",': f'gate = "{config.slurm.gate}",',
         "gate_seconds = 1800,": f"gate_seconds = {round(2 * config.lease.term)},",
         "near_seconds = 20,": f"near_seconds = {config.lease.near_seconds},",

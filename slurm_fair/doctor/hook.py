@@ -16,7 +16,7 @@ from slurm_fair.model import Gate
 # A text of Lua, in either kind of quotes.
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
 _REMARK = re.compile(rf"({_TEXT})|--\[(=*)\[.*?\]\2\]|--[^\n]*", re.DOTALL)
-_KEYS = "gate|gate_seconds|near_seconds|plain|interactive|unplanned|health|wake|partitions|accounts"
+_KEYS = "gate|gate_seconds|near_seconds|plain|interactive|unplanned|health|wake|partitions|accounts|qos"
 _SETTING = re.compile(
     rf"{_TEXT}|(?:^|[{{,;]\s*)[ \t]*({_KEYS})"
     rf"\s*=\s*({_TEXT}|[0-9]{{1,9}}|\{{(?:[^}}\"']|{_TEXT})*\}})",
@@ -95,7 +95,8 @@ def differences(text: str, config: Config) -> Iterator[str]:
     bell = place(config.lease.publish_dir)
     if "wake" in said and _unquoted(said["wake"]) != bell:
         yield f'wake = {said["wake"]}, the controller listens at "{bell}"'
-    for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
+    lists = {"partitions": scope.partitions, "accounts": scope.accounts, "qos": scope.qos}
+    for key, wanted in lists.items():
         names = [_unquoted(name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):
             yield f"{key} = {', '.join(names) or 'all'}, [scope] says {', '.join(wanted) or 'all'}"

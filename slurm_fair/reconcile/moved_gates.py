@@ -1,6 +1,7 @@
 """Gates that somebody moved by hand: one of a tenant stays open for a lease, and what starts by it is charged.
 
-The submit hook refuses to move more. Without it they are gated again at the next look.
+Others, and those of jobs that could not be taken back, are set again at the next look. The submit hook lets no owner
+move a gate.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ _NOT_MOVED = (Blocked.OWN_BEGIN, Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.
 
 
 def stays_open(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Bools:
-    """Waiting jobs whose gate stays open because somebody moved it: one of each tenant.
+    """Waiting jobs whose gate stays open because somebody moved it: one of each tenant, which leaves in its turn.
 
     Of a tenant that has a job running by such a move, under its first lease, there is none.
     """
     stays: Bools = jobs.waiting & ~jobs.gated & ~jobs.pinned
     stays &= (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term)
+    stays &= jobs.revocable | (jobs.time_limit_seconds <= terms.term)
     if not any_of(stays):
         return stays
     stays &= ~np.isin(jobs.blocked, np.array(_NOT_MOVED, dtype=np.int8))

@@ -65,20 +65,20 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield private
 
 
-def batch(*options: str, stamped: bool = True) -> Way:
+def batch(*options: str, stamped: bool = True, asks: str = "--gres=gpu:1") -> Way:
     """Jobs of sbatch with these options."""
 
     def submit(site: Site, stack: ExitStack) -> None:
         for _ in range(JOBS):
-            send(site, *options, stamped=stamped)
+            send(site, *options, stamped=stamped, asks=asks)
 
     return submit
 
 
-def send(site: Site, *options: str, stamped: bool = True) -> str:
+def send(site: Site, *options: str, stamped: bool = True, asks: str = "--gres=gpu:1") -> str:
     """Submit one job of the other account; its id."""
     gated = stamped and not any(option.startswith("--begin") for option in options)
-    words = ("--gres=gpu:1", *options)
+    words = (asks, *options)
     return site.submit(*words, tenant=OTHER, user=CHEAT, stamped=stamped, gated=gated).label
 
 
@@ -99,11 +99,11 @@ def as_cheat(site: Site, argv: Sequence[str]) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def again_and_again(script: str, jobs: int = JOBS) -> Way:
-    """Honest jobs, and beside them a loop of commands: `$jobs` are their ids, as scontrol takes them."""
+def again_and_again(script: str, *options: str, jobs: int = JOBS, stamped: bool = True) -> Way:
+    """Jobs, and beside them a loop of commands: `$jobs` are their ids, as scontrol takes them."""
 
     def submit(site: Site, stack: ExitStack) -> None:
-        ids = ",".join(send(site) for _ in range(jobs))
+        ids = ",".join(send(site, *options, stamped=stamped) for _ in range(jobs))
         of_state = f"of() {{ squeue -h -u {CHEAT} -t $1 -o %i | paste -sd,; }}"
         process = as_cheat(site, ["bash", "-c", f"jobs={ids}; {of_state}; while :; do {script}; done"])
         stack.callback(process.wait, 10)
@@ -135,6 +135,7 @@ REQUEUE = (
     f"scontrol requeue $(of R); sleep 0.5; scontrol update jobid=$jobs starttime=now; sleep {TERM / 2:g}"
 )
 KEEP = "scontrol update jobid=$(of R) requeue=0; sleep 0.2"
+ONE = f"scontrol update jobid=$(of PD | cut -d, -f1) starttime=now; sleep {TERM:g}"
 STOP = "scancel --signal=STOP $(of R | tr , ' '); sleep 0.5"
 # A job without GPUs is nobody's to gate; it asks for its GPU when it is in the queue, and is released.
 GROW = f"""
@@ -152,6 +153,8 @@ WAYS: Mapping[str, Way] = {
     "--no-requeue": batch("--no-requeue", "-t", "60"),
     "--deadline just behind --time": batch("-t", "60", "--deadline=now+3700"),
     "a loop of scontrol update starttime=now": again_and_again(MOVE),
+    "plain sbatch and starttime=now on one job a lease": again_and_again(ONE, "-t", "60", stamped=False),
+    "whole nodes without a word of GPUs": batch("--exclusive", "-t", "60", stamped=False, asks="-n1"),
     "a loop of scontrol hold and release": again_and_again(RELEASE),
     "a loop of scontrol requeue and starttime=now": again_and_again(REQUEUE),
     "scontrol update requeue=0 when it runs": again_and_again(KEEP),

@@ -86,33 +86,58 @@ def owner(lab: Lab) -> Iterator[Owner]:
     until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
 
 
+CPUS, FREE = ("-n1",), ("-p", "free")
+GPUS, HERE = "gres=gres:gpu:1", "partition=gpu"
+
+
 def is_gated(owner: Owner, job: str) -> bool:
     return owner.key(job) == "gate" and GATE - 30 < owner.ahead(job) <= GATE + 1
 
 
-def test_an_account_moves_one_gate_a_lease_and_another_account_its_own(owner: Owner) -> None:
-    first, second, third = owner.send(), owner.send(), owner.send(account="nlp")
-    assert owner.update(first, "starttime=now")
-    owner.runs(first)
-    for now in ("starttime=now", "starttime=now-500", "eligibletime=now", "starttime=now+15"):
-        assert not owner.update(second, now)
-    assert is_gated(owner, second)
-    assert owner.update(third, "starttime=now")
+def test_no_owner_moves_a_gate(owner: Owner) -> None:
+    jobs = [owner.send(), owner.send("--no-requeue"), owner.send("--array=1-3"), owner.send(account="nlp")]
+    jobs.append(f"{jobs[2]}_2")
+    for job in jobs:
+        for now in ("starttime=now", "starttime=now-500", "eligibletime=now", "starttime=now+15"):
+            assert not owner.update(job, now)
+        assert is_gated(owner, job)
 
 
-def test_a_wish_comes_back_after_a_lease(lab: Lab, owner: Owner) -> None:
-    settle(lab, gate_seconds="6")
-    first, second = owner.send("--begin=now+500"), owner.send("--begin=now+500")
-    assert owner.update(first, "starttime=now")
-    assert not owner.update(second, "starttime=now")
-    until(lambda: owner.update(second, "starttime=now"), 6)
+def test_a_begin_time_of_its_owners_own_that_becomes_now_ends_at_a_gate(owner: Owner) -> None:
+    job = owner.send("--begin=now+900")
+    assert owner.key(job) == "begin"
+    assert owner.update(job, "starttime=now")
+    assert is_gated(owner, job)
+    assert not owner.update(job, "starttime=now")
 
 
-def test_all_tasks_of_an_array_are_more_than_one_job(owner: Owner) -> None:
-    array = owner.send("--array=1-3")
-    assert not owner.update(array, "starttime=now")
-    assert is_gated(owner, array)
-    assert owner.update(f"{array}_2", "starttime=now")
+def test_a_held_job_may_begin_now_and_waits_behind_its_gate_when_it_is_released(owner: Owner) -> None:
+    job = owner.send("-H", "--begin=now+900")
+    assert owner.update(job, "starttime=now")
+    owner.do("release", job)
+    assert is_gated(owner, job)
+
+
+WHOLE = ("-n1", "--exclusive")
+
+
+def test_a_job_that_asks_for_whole_nodes_alone_has_a_gate_that_stays(owner: Owner) -> None:
+    """It takes GPUs without asking for them, as each node of its partition has some."""
+    for words in (WHOLE, ("-n1", "--exclusive=user"), (*WHOLE, "-H")):
+        job = owner.send(*words)
+        owner.do("release", job)
+        assert is_gated(owner, job)
+        assert not owner.update(job, "starttime=now")
+        assert owner.update(job, "comment=x", "starttime=now+900")
+        assert owner.update(job, "comment=y")
+        assert owner.update(job, "starttime=now")
+        assert is_gated(owner, job)
+        assert not owner.update(job, "comment=" + "x" * 1010)
+    job = owner.send(*WHOLE, *FREE, "--begin=now+900")
+    assert owner.update(job, HERE)
+    assert owner.ahead(job) > 800
+    assert owner.update(job, "starttime=now")
+    assert is_gated(owner, job)
 
 
 def test_a_later_begin_time_is_its_owners_own(owner: Owner) -> None:
@@ -172,17 +197,13 @@ def test_a_running_job_stays_one_that_can_be_requeued(lab: Lab, owner: Owner) ->
 
 
 def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner: Owner) -> None:
-    assert owner.update(owner.send(), "starttime=now")
     first, second, without = owner.send(), owner.send(), owner.send("-n1", "--begin=now+900")
     for job in (first, second):
         lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
         owner.runs(job)
     assert owner.update(without, "starttime=now")
+    assert owner.ahead(without) <= 0
     assert owner.update(owner.send(), "nice=10", "name=x")
-
-
-CPUS, FREE = ("-n1",), ("-p", "free")
-GPUS, HERE = "gres=gres:gpu:1", "partition=gpu"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +227,22 @@ def test_a_job_that_becomes_managed_or_another_waits_behind_its_gate(
     assert is_gated(owner, job)
 
 
-@pytest.mark.parametrize("change", ["features=", "reqnodelist=", "tresperjob=gres:gpu:2", "comment=x"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "features=",
+        "reqnodelist=",
+        "excnodelist=",
+        "tresperjob=gres:gpu:2",
+        "numtasks=2",
+        "numnodes=1-1",
+        "numcpus=2",
+        "mincpusnode=2",
+        "minmemorynode=100",
+        "cpuspertask=2",
+        "comment=x",
+    ],
+)
 def test_a_job_that_changes_with_its_gate_open_waits_behind_it_anew(
     lab: Lab, owner: Owner, change: str
 ) -> None:
@@ -219,7 +255,7 @@ def test_a_job_that_changes_with_its_gate_open_waits_behind_it_anew(
 
 
 def test_a_job_that_comes_back_waits_behind_its_gate(owner: Owner) -> None:
-    """Elsewhere its owner may move its begin time."""
+    """Elsewhere its begin time is its owner's to move."""
     first = owner.send("-H", *CPUS)
     job = owner.send(f"--dependency=afterany:{first}")
     assert owner.update(job, "partition=free", "starttime=now")

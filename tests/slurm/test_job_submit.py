@@ -59,7 +59,7 @@ def gates(lab: Lab, folder: Path, *words: str) -> tuple[str, bool]:
     job = record(lab, submit(lab, folder, *words))
     at = re.search(r"gate=uts(\d+)", job["Comment"])
     is_kept = at is not None and job["EligibleTime"] == at[1] and job["JobState"] == "PENDING"
-    return re.sub(r"uts\d+", "uts", job["Comment"]).replace("(null)", ""), is_kept
+    return re.sub(r"uts\d{2,}", "uts", job["Comment"]).replace("(null)", ""), is_kept
 
 
 GATED = ("slurm_fair:v0,gate=uts", True)
@@ -88,6 +88,14 @@ GATED = ("slurm_fair:v0,gate=uts", True)
             ["--gpus=1", "--comment=slurm_fair:v1,gate=+1800,grace=9", "--begin=now"],
             ("slurm_fair:v1,grace=9,gate=uts", True),
         ),
+        ("whole nodes without a word of GPUs", ["--exclusive"], GATED),
+        ("whole nodes for one user", ["--exclusive=user"], GATED),
+        (
+            "whole nodes later",
+            ["--exclusive", "--begin=now+500"],
+            ("slurm_fair:v0,gate=uts0,begin=uts", False),
+        ),
+        ("whole nodes elsewhere", ["--exclusive", "-p", "free"], ("", False)),
         ("a CPU job", ["-n4"], ("", False)),
         ("no GPU at all", ["--gres=gpu:0"], ("", False)),
         ("another partition", ["-p", "free", "--gpus=1"], ("", False)),
@@ -267,6 +275,22 @@ def test_a_heterogeneous_job_is_left_alone(lab: Lab, folder: Path) -> None:
         "sbatch", "--parsable", "--gpus=1", ":", "--gpus=1", "--wrap=true", cwd=folder
     ).stdout.strip()
     assert record(lab, job)["Comment"] == "(null)"
+
+
+def test_a_job_of_whole_nodes_leaves_room_for_the_gate_in_its_comment(lab: Lab, folder: Path) -> None:
+    long = "--comment=" + "x" * 1000
+    refused = lab.run("sbatch", "--exclusive", long, "--wrap=true", cwd=folder, check=False)
+    assert (refused.returncode, "leaves no room" in refused.stderr) == (1, True)
+    assert submit(lab, folder, "--gpus=1", long)
+
+
+def test_a_job_that_names_another_qos_is_left_alone(lab: Lab, folder: Path) -> None:
+    settle(lab, qos='{"high"}')
+    assert gates(lab, folder, "--gpus=1") == GATED  # which QOS it gets the hook is not shown
+    settle(lab, qos='{"normal"}')
+    assert gates(lab, folder, "--gpus=1", "--qos=normal") == GATED
+    settle(lab, qos='{"high"}')
+    assert gates(lab, folder, "--gpus=1", "--qos=normal") == ("", False)
 
 
 def test_an_error_in_the_gate_lets_the_job_pass(lab: Lab, folder: Path) -> None:

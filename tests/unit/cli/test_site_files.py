@@ -82,6 +82,7 @@ def test_the_hook_has_every_setting_of_the_site() -> None:
     scope = ScopeSection(
         partitions=("gpu", 'a"b', "c\\d"),
         accounts=("é",),
+        qos=("high",),
         plain="own",
         interactive="gate",
         unplanned="refuse",
@@ -91,6 +92,7 @@ def test_the_hook_has_every_setting_of_the_site() -> None:
     for line in (
         'partitions = {"gpu", "a\\"b", "c\\\\d"},',
         'accounts = {"é"},',
+        'qos = {"high"},',
         'gate = "begin",',
         "gate_seconds = 201,",
         "near_seconds = 14,",

@@ -180,7 +180,12 @@ def test_what_init_writes_never_differs(term: float, interval: float) -> None:
     config = Config(
         lease=LeaseSection(term=term, interval=interval),
         scope=ScopeSection(
-            ("a b", "{}"), ('c\\"', "d=', -- x"), plain="leave", interactive="gate", unplanned="refuse"
+            ("a b", "{}"),
+            ('c\\"', "d=', -- x"),
+            ("q",),
+            plain="leave",
+            interactive="gate",
+            unplanned="refuse",
         ),
         slurm=SlurmSection(gate="hold"),
     )

@@ -12,10 +12,11 @@ FAR, NOW = "begin_time = os.time() + 900", "begin_time = os.time()"
 NOTED = 'comment = "slurm_fair:v1,begin=uts" .. (os.time() + 5000)'
 
 
-def answer(was: str, asked: str) -> list[str]:
+def answer(was: str, asked: str, settings: str = "") -> list[str]:
     """The hook's answer, in how many seconds the job begins, and what its comment says of that."""
     said = run_lua(
         f"""{HOOK_SCENE}
+        {settings}
         local was, asked = record({{{was}}}), change({{{asked}}})
         local code = slurm_fair_keep(asked, was, parts, 7, options)
         local ahead = asked.begin_time == 0 and "as-it-was" or asked.begin_time - os.time()
@@ -162,3 +163,86 @@ def test_a_comment_without_room_for_ours_stays_one_that_slurm_takes(gate: str) -
         timeout_seconds=60,
     )
     assert text.split() == ["1800", "true", "1022"]
+
+
+# -- gates that stay, and jobs that take GPUs without asking for them -----------------------------------------
+
+WHOLE = 'tres_per_node = "gres:shard:1", comment = "slurm_fair:v1,gate=uts5"'
+REFUSED = "2002"
+
+
+@pytest.mark.parametrize("was", ["", 'comment = "slurm_fair:v1,gate=uts5"', WHOLE, "array_task_cnt = 5"])
+def test_the_gate_of_a_job_is_not_its_owners_to_move(was: str) -> None:
+    for begin in (NOW, "begin_time = os.time() - 500", "begin_time = os.time() + 15"):
+        assert answer(was, begin)[0] == REFUSED
+    assert answer(was, FAR)[:2] == ["0", "900"]
+
+
+def test_a_begin_time_of_its_owners_own_becomes_a_gate_when_it_is_moved_to_now() -> None:
+    assert answer(NOTED, NOW) == GATED
+
+
+def test_a_held_job_may_begin_at_any_time() -> None:
+    assert answer("priority = 0", NOW)[0] == "0"
+    assert answer(f"priority = 0, {NOTED}", NOW)[::2] == ["0", "slurm_fair:v1"]
+
+
+@pytest.mark.parametrize("state", [1, 2])
+def test_a_job_that_has_its_gpus_stays_one_that_can_be_requeued(state: int) -> None:
+    assert answer(f"job_state = {state}", "requeue = 0")[0] == REFUSED
+    assert answer(f"job_state = {state}", "requeue = 1")[0] == "0"
+    assert answer("job_state = 3", "requeue = 0")[0] == "0"
+
+
+NUMBERS = (
+    "min_nodes",
+    "max_nodes",
+    "num_tasks",
+    "min_cpus",
+    "cpus_per_task",
+    "pn_min_cpus",
+    "ntasks_per_node",
+    "min_mem_per_node",
+    "min_mem_per_cpu",
+    "shared",
+)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_that_makes_a_job_another_gates_it_anew(name: str) -> None:
+    assert answer("", f"{name} = 2") == GATED
+    for nothing in (65534, 65535, 4294967294, 4294967295):
+        assert answer("", f"{name} = {nothing}") == AS_ASKED
+
+
+def test_a_comment_that_its_owner_writes_keeps_the_words_of_ours() -> None:
+    assert answer("", 'comment = "x"') == ["0", "as-it-was", "x"]
+    assert answer(WHOLE, 'comment = "x"') == ["0", "as-it-was", "x slurm_fair:v0,gate=uts"]
+    own = 'comment = "slurm_fair:v1,begin=uts9"'
+    assert answer(own, 'comment = "slurm_fair:v1,begin=uts77777 x"')[2] == "slurm_fair:v1,begin=uts x"
+    long = 'comment = string.rep("x", 1010)'
+    assert answer('comment = "slurm_fair:v1,gate=uts5"', long)[0] == "0"
+    assert answer(WHOLE, long)[0] == REFUSED
+
+
+def test_a_job_of_whole_nodes_keeps_the_mark_of_a_gate_beside_a_begin_time_of_its_owners_own() -> None:
+    both = "slurm_fair:v1,gate=uts,begin=uts"
+    assert answer(WHOLE, FAR) == ["0", "900", both]
+    noted = (
+        'tres_per_node = "gres:shard:1", comment = "slurm_fair:v1,gate=uts0,begin=uts" .. (os.time() + 5000)'
+    )
+    assert answer(noted, NOW)[2] == "slurm_fair:v1,gate=uts"
+    assert answer(noted, 'comment = "x"')[2] == "x slurm_fair:v0,gate=uts,begin=uts"
+    assert answer(noted.replace("gate=uts0,", "") + ', partition = "other"', 'partition = "gpu"')[2] == both
+
+
+def test_a_job_of_another_qos_is_left_as_it_is() -> None:
+    settings = 'options.qos = {"high"}'
+    for was, asked, code in (
+        ('qos = "low"', NOW, "0"),
+        ('qos = "high"', NOW, REFUSED),
+        ("", NOW, REFUSED),  # which QOS it got is not shown
+        ('qos = "high"', f'qos = "low", {NOW}', "0"),
+    ):
+        assert answer(was, asked, settings)[0] == code, (was, asked)
+    assert answer('qos = "low"', 'qos = "high"', settings) == GATED

@@ -63,6 +63,14 @@ def test_what_is_no_moved_gate(columns: dict[str, Any]) -> None:
     assert left_open(opened(3, **columns), opened(4)) == [4]
 
 
+def test_the_gate_of_a_job_that_could_not_be_taken_back_is_set_again() -> None:
+    """Each such job would stay, one more a lease, beyond its account's own share."""
+    for stays in ({"checkpoints": False}, {"requeueable": False}):
+        assert left_open(opened(3, **stays), opened(4)) == [4]
+        assert left_open(opened(3, **stays, time_limit_seconds=900.0), opened(4)) == [3]
+    assert left_open(opened(3, checkpoints=False, restartable=True), opened(4)) == [3]
+
+
 def test_a_gate_that_we_opened_is_nobodys_move() -> None:
     ours = lease(3, {"n1": 1}, phase=LeasePhase.GRANTED, opened=NOW - 1)
     assert left_open(opened(3), opened(4), held=(ours,)) == [4]
