@@ -1,6 +1,6 @@
 """Gates that somebody moved by hand: one of a tenant stays open for a lease, and what starts by it is charged.
 
-Others, and those of jobs that could not be taken back, are set again at the next look. The submit hook lets no owner
+Others, and those of jobs that could not be taken back, are set again at the next look. The submit hook lets nobody
 move a gate.
 """
 
