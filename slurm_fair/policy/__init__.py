@@ -6,6 +6,7 @@ What stands in `__all__` is what policies outside this package may use: docs/pol
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, ranks, take_or
 from slurm_fair.model.once import once
 from slurm_fair.policy.ahead import LeaseEnds
+from slurm_fair.policy.deadlines import MUST_GO_ON, MUST_START, TOO_LATE, Deadlines, Urgency
 from slurm_fair.policy.decided import Decided, Order, age
 from slurm_fair.policy.draft import Draft, placed
 from slurm_fair.policy.history import Ended, JobHistory, Lately, ended_now
@@ -32,19 +33,24 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.remaining import attained
 from slurm_fair.policy.rests import only_renews, with_again
-from slurm_fair.policy.setting_words import PLACEMENT_WORDS, SettingWords
+from slurm_fair.policy.setting_words import PLACEMENT_WORDS, URGENT_WORDS, SettingWords
 from slurm_fair.policy.settings import YEARS, OneOf, PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.speed import ShapeSpeeds, sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
 
 __all__ = [
+    "MUST_GO_ON",
+    "MUST_START",
     "PLACEMENT_WORDS",
+    "TOO_LATE",
+    "URGENT_WORDS",
     "YEARS",
     "Balances",
     "Bools",
     "Candidates",
     "Codes",
     "Contest",
+    "Deadlines",
     "Decided",
     "Draft",
     "Ended",
@@ -69,6 +75,7 @@ __all__ = [
     "ShapeSpeeds",
     "Shapes",
     "Sites",
+    "Urgency",
     "View",
     "Walk",
     "Within",

@@ -15,6 +15,7 @@ from slurm_fair.policy.situations import PHASE_OVER, SITUATIONS
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
+STAYS = "nobody who is owed more can use its GPUs"
 NOT_OVER = "its lease is not over"
 KEPT_FOR_NOW = (
     "its lease is over: it keeps its GPUs until leases are renewed, or others come who are owed more"
@@ -51,7 +52,7 @@ def _default_verdict(phase: int, state: JobState, blocked: Blocked) -> tuple[Ver
     A policy may replace it where it has a choice; elsewhere it stands. A lease that is over is renewed by default.
     """
     if phase == PHASE_OVER:
-        return Verdict.RENEW, "nobody who is owed more can use its GPUs"
+        return Verdict.RENEW, STAYS
     if state is JobState.DONE:
         return Verdict.LEAVE, "it has ended"
     if state is JobState.SUSPENDED:

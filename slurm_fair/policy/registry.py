@@ -21,7 +21,7 @@ DEFAULT_POLICY = "fair"
 # policy did before it had the setting. Ticks once named only what the configuration named, and now all settings.
 _UNNAMED: Mapping[str, Mapping[str, object]] = {
     "astraea": {"swap_after": 1.0},
-    "fair": {"repay_leases": 0.0, "reserve_part": 1e6, "unknown_beyond": 1.0},
+    "fair": {"repay_leases": 0.0, "reserve_part": 1e6, "unknown_beyond": 1.0, "urgent": "off"},
 }
 
 

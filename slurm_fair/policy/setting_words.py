@@ -13,6 +13,11 @@ PLACEMENT_WORDS = (
     "where its user left that open; or the name of an entry point of the group slurm_fair.placements"
 )
 
+URGENT_WORDS = (
+    "jobs with a deadline that go before all others of their tenant. tight: those that miss it if they run a "
+    "lease later; any: all that can still make it; off: none"
+)
+
 
 class SettingWords(NamedTuple):
     """A policy and each of its settings; a policy has them as its class attribute `setting_words`."""

@@ -18,10 +18,14 @@ ALL_GPUS = 24
 LEASE = {"term": 24, "grace": 10}
 
 
-@pytest.fixture
-def site(new_site: Callable[..., Site]) -> Site:
-    """A site with the daemon running, and one job on every GPU that is never revoked."""
-    return new_site("begin", LEASE).start()
+# Of `astraea` the settings are the harness's own.
+POLICIES = {"astraea": "", "fair": '[policy]\nname = "fair"\n'}
+
+
+@pytest.fixture(params=POLICIES)
+def site(new_site: Callable[..., Site], request: pytest.FixtureRequest) -> Site:
+    """A site with the daemon running, under each policy that minds deadlines."""
+    return new_site("begin", LEASE, extra=POLICIES[request.param]).start()
 
 
 def due(site: Site, spare_seconds: float) -> Job:
@@ -55,7 +59,7 @@ def reasons_of_renewals(site: Site, job: Job) -> set[str]:
 
 def test_a_job_that_has_to_run_now_goes_before_an_older_one_of_its_tenant(site: Site) -> None:
     blocker = site.submit(ALL_GPUS, stamped=False).runs()
-    older = site.submit(ALL_GPUS).waits()
+    older = site.submit(ALL_GPUS, "--time=1").waits()
     wait_until(lambda: seen_deadline(site, older) == math.inf, 10, "a job without a deadline is seen")
     urgent = due(site, 30)
     wanted = time.time() + 90

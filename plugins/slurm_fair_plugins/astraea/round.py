@@ -14,6 +14,7 @@ from slurm_fair.policy import (
     Balances,
     Bools,
     Candidates,
+    Deadlines,
     Draft,
     Floats,
     Ints,
@@ -38,7 +39,7 @@ from slurm_fair.policy import (
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, OTHERS_FIRST, UNUSABLE_NODES, Saying
 from slurm_fair.policy.orders.two_phase import Accounts, fits_first_leases
 from slurm_fair.policy.orders.walk import contest_of, may_place, placed_alone, with_due_gangs_first
-from slurm_fair_plugins.astraea.deadlines import Deadlines
+from slurm_fair_plugins.astraea.deadlines import deadline_reasons
 from slurm_fair_plugins.astraea.settings import AstraeaSettings
 from slurm_fair_plugins.astraea.walked import Walked
 from slurm_fair_plugins.astraea.words import (
@@ -298,7 +299,7 @@ class Round:
             yield contested[walked.evicted][likely], NODE_NEEDED
             yield contested[walked.promised], PROMISED_AWAY
         if self.deadlines is not None:
-            yield from self.deadlines.why(rows, self.running, walked)
+            yield from deadline_reasons(self.deadlines, rows, self.running, walked)
 
     @property
     def running(self) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_fair.policy import PLACEMENT_WORDS, SettingWords
+from slurm_fair.policy import PLACEMENT_WORDS, URGENT_WORDS, SettingWords
 
 _OF = {
     "choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
@@ -14,8 +14,7 @@ _OF = {
     "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
     "early_starts": "a job that never ran goes before all tenants' other jobs while first leases of its "
     "tenant hold no more than this part of its quota: short jobs wait less; 0: as in the paper",
-    "urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
-    "if they run a lease later; any: all that can still make it; off: none",
+    "urgent": URGENT_WORDS,
     "placement": PLACEMENT_WORDS,
 }
 SETTING_WORDS = SettingWords(

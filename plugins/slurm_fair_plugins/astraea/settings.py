@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from slurm_fair.policy import PlacerName, Within, check_settings
+from slurm_fair.policy import PlacerName, Urgency, Within, check_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class AstraeaSettings:
     swap_after: Annotated[float, Within(0, 1e6, "0 = as in the paper")] = 4.0
     # A job that never ran goes before all others while first leases of its tenant hold no more of its quota.
     early_starts: Annotated[float, Within(0, 1, "0 = as in the paper")] = 0.0
-    urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
+    urgent: Urgency = "tight"  # which jobs with a deadline go before all these
     placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:

@@ -13,6 +13,3 @@ TENANT_SKIPPED = "a job of its tenant that goes before it does not fit now"
 NOWHERE = Words().nowhere
 NODE_NEEDED = "a job that is owed more needs its node"
 PROMISED_AWAY = "its GPUs were promised to a job that is owed more"
-MUST_START = "it must run now to make its deadline"
-MUST_GO_ON = "it must go on to make its deadline"
-TOO_LATE = "it can no longer make its deadline, so it waits its turn"

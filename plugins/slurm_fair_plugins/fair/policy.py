@@ -11,13 +11,16 @@ import numpy as np
 from slurm_fair.model import Plan, Snapshot
 from slurm_fair.policy import (
     YEARS,
+    Deadlines,
     Decided,
     Ints,
     Order,
     PlacerName,
     SettingWords,
+    Urgency,
     View,
     Within,
+    any_of,
     check_settings,
     contenders,
     ordered,
@@ -39,7 +42,8 @@ class Fair:
     not filled by jobs before it, or once it has no more than X left itself. X = `price_hours`: how far from its
     end a job of a tenant beyond its quota may be and still go before those of tenants within theirs. Within
     quotas, a job that would miss its fair finish time goes before all others, and then a job that takes as long
-    as all work that there is.
+    as all work that there is. A job that must run now to make its deadline changes places with others of its
+    tenant, and with nobody else.
     """
 
     setting_words: ClassVar[SettingWords] = SETTING_WORDS
@@ -71,6 +75,7 @@ class Fair:
     # and with jobs of one size each, whole traces are none the better for it: there only if `always`.
     solver: Literal["auto", "always", "off"] = "auto"
     solver_gap: Annotated[float, Within(0, 1, "of the most that a plan could be worth")] = 0.01
+    urgent: Urgency = "tight"  # which jobs with a deadline go before others of their tenant
     placement: PlacerName = "consolidated"
 
     solves: ClassVar[bool] = True
@@ -92,7 +97,9 @@ class Fair:
         order, period = self.score_is, PlanValue.of_memory(plan.memory)
         about = "" if period is None else period.said_at(view.now)
         numbers = plan.explanation.score
-        return Decided(order.name, False, numbers, order.highest_first, order.then, about)
+        found = Deadlines.of(view, self._contenders(view), self.urgent)
+        then = order.then if found is None or not any_of(found.urgent) else f"its deadline, or {order.then}"
+        return Decided(order.name, False, numbers, order.highest_first, then, about)
 
     def _planned(self, view: View, limit_seconds: float) -> Plan:
         came, rows = Arrivals.of(view, self.claim_hours), self._contenders(view)
@@ -101,6 +108,7 @@ class Fair:
         if not rows.size:
             return ordered(view, rows, memory=memory)
         worth = Worth.of(view, rows, came.jobs(view, self.claim_hours), self._objective, credit.longer(view))
+        worth = worth.with_deadlines(view, Deadlines.of(view, rows, self.urgent))
         score = worth.by_row(len(view.waiting), worth.total)
         choice = PeriodChoice(view, worth, self.placement, score, self.solver_gap, self.restart_seconds)
         if not view.anything_to_have and not has_shapes(view.snapshot):

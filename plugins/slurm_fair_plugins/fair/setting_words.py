@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_fair.policy import PLACEMENT_WORDS, SettingWords
+from slurm_fair.policy import PLACEMENT_WORDS, URGENT_WORDS, SettingWords
 
 _OF = {
     "price_hours": "X, the price of a tenant's quota: a job of a tenant beyond its quota goes before those "
@@ -29,6 +29,7 @@ _OF = {
     "jobs could run on several GPU types or in several sizes; always: also where they could not; "
     "off: the walk alone",
     "solver_gap": "part of the best plan's worth that the walk's may lack and still stand",
+    "urgent": URGENT_WORDS,
     "placement": PLACEMENT_WORDS,
 }
 SETTING_WORDS = SettingWords(

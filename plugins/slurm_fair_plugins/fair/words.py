@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_fair.model import Explanation, Plan
-from slurm_fair.policy import Words
+from slurm_fair.policy import MUST_GO_ON, MUST_START, TOO_LATE, Words
+from slurm_fair.policy.draft import STAYS
 from slurm_fair_plugins.fair.worth import HOUR, Term, Worth
 
 WORDS = Words(
@@ -20,6 +21,7 @@ WORDS = Words(
     moved="it goes on with other GPUs, which are worth more to it",
     waits="GPU-hours are worth more to others",
 )
+SIBLING_MUST_RUN = "a job of its tenant must run now to make its deadline"
 _SOME_GPUS = 0.1  # fewer are not named
 WORDS_WITH_TERMS = (WORDS.granted, WORDS.renewed, WORDS.revoked, WORDS.waits, WORDS.misfit)
 _STEPS = np.array([10.0, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 2700, *(HOUR * np.array(
@@ -35,7 +37,8 @@ def in_words(plan: Plan, worth: Worth, price_hours: float) -> Plan:
 def _named(said: Explanation, worth: Worth, price_hours: float) -> Explanation:
     kinds = {text: at for at, text in enumerate(said.reasons)}
     reason, texts = said.reason.copy(), dict(kinds)
-    usual = {kinds[text]: text for text in WORDS_WITH_TERMS if text in kinds}
+    named = WORDS_WITH_TERMS if worth.deadlines is None else (*WORDS_WITH_TERMS, STAYS)
+    usual = {kinds[text]: text for text in named if text in kinds}
     for at, row in enumerate(worth.rows.tolist()):
         text = usual.get(int(said.reason[row]))
         if text is not None:
@@ -49,8 +52,24 @@ def _named(said: Explanation, worth: Worth, price_hours: float) -> Explanation:
 
 
 def _sentence(text: str, worth: Worth, at: int, price_hours: float) -> str:
-    fact = fact_of(worth, at, price_hours)
-    return fact if text in (WORDS.granted, WORDS.renewed) else f"{text}: {fact}"
+    runs, found = text in (WORDS.granted, WORDS.renewed), worth.deadlines
+    if found is not None and found.urgent.item(at) and (runs or text == STAYS):
+        return MUST_START if text == WORDS.granted else MUST_GO_ON
+    if found is not None and found.missed.item(at) and text in (WORDS.waits, WORDS.misfit):
+        return TOO_LATE
+    if text == STAYS:
+        return text
+    fact = _fact_beside_siblings(worth, at, text if runs else SIBLING_MUST_RUN)
+    fact = fact or fact_of(worth, at, price_hours)
+    return fact if runs else f"{text}: {fact}"
+
+
+def _fact_beside_siblings(worth: Worth, at: int, steps_back: str) -> str:
+    """The fact on a job that has changed its place with others of its tenant; nothing where it has not."""
+    places = worth.siblings
+    if places is not None and places.behind.item(at):
+        return steps_back
+    return MUST_START if places is not None and places.first.item(at) else ""
 
 
 def fact_of(worth: Worth, at: int, price_hours: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Self
 
@@ -13,6 +13,7 @@ from slurm_fair.model import Mode, Snapshot
 from slurm_fair.policy import (
     Bools,
     Codes,
+    Deadlines,
     Floats,
     Ints,
     ShapeSpeeds,
@@ -20,6 +21,7 @@ from slurm_fair.policy import (
     alike,
     any_of,
     attained,
+    over_array_limit,
     take_or,
     usual_gpus,
 )
@@ -27,6 +29,7 @@ from slurm_fair.policy.orders.in_line import gpus_ahead
 from slurm_fair.policy.remaining import LEAST_SECONDS, Remaining, limit_leaves
 from slurm_fair.solve.lots import Payers, Quotas
 from slurm_fair_plugins.fair.arrivals import stretched
+from slurm_fair_plugins.fair.siblings import Asking, SiblingPlaces, changed_places
 
 HOUR = 3600.0
 _LEAST_PRICE_HOURS = 1e-4  # below a second of work nobody is nearly done: quota goes before everything
@@ -112,6 +115,8 @@ class Worth:
     debt: Floats  # hours of its quota that its tenant lacks; 0 where that is too little to raise its price
     own: Floats  # of `total`, the part that it keeps when others of its tenant have the quota
     payers: Payers  # jobs that are nearly done fill nobody's quota
+    deadlines: Deadlines | None = None  # None: no job has one
+    siblings: SiblingPlaces | None = None  # None: no job has changed its place for a deadline
 
     @classmethod
     def of(cls, view: View, rows: Ints, crowd: int, aims: Objective, longer: Floats | None = None) -> Self:
@@ -164,7 +169,39 @@ class Worth:
 
     def order(self, view: View) -> Ints:
         """Rows, what is worth most first; between equals the one submitted first."""
-        return self.rows[np.lexsort((view.first_submit[self.rows], -self.total))]
+        return self.rows[self._order(view) if self.siblings is None else self.siblings.order]
+
+    def _order(self, view: View) -> Ints:
+        return np.lexsort((view.first_submit[self.rows], -self.total))
+
+    def with_deadlines(self, view: View, found: Deadlines | None) -> Self:
+        """The worth once jobs that must run now have changed places with others of their tenants.
+
+        Who runs and is renewed in any case changes no place: another would have it beside him.
+        """
+        if found is None:
+            return self
+        takes_part = (view.waiting | view.contested)[self.rows]
+        urgent = found.urgent & takes_part
+        at = urgent.nonzero()[0]
+        at = at[found.spare[at].argsort(kind="stable")]
+        urgent[at[over_array_limit(view, self.rows[at])]] = False
+        if not any_of(urgent):
+            return replace(self, deadlines=found)
+        tenant, gpus = view.snapshot.jobs.tenant[self.rows], view.weighed_gpus[self.rows].astype(np.float64)
+        asking = Asking(tenant, gpus, self.term != Term.PRICE, urgent, found.spare)
+        places = changed_places(asking, self._order(view), takes_part)
+        had = self.payers.take(places.taken)
+        # Who crosses a quota brings room for the rest of one gang, however many share its place.
+        beyond = np.where(places.last, np.minimum(had.beyond, usual_gpus(view)[self.rows]), 0.0)
+        return replace(
+            self,
+            total=self.total[places.taken],
+            own=self.own[places.taken],
+            payers=had._replace(beyond=beyond),
+            deadlines=found,
+            siblings=places,
+        )
 
     def by_row(self, jobs: int, column: Floats) -> Floats:
         """A column for all rows of the snapshot's jobs, nan where a job is none of these."""

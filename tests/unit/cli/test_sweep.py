@@ -198,6 +198,8 @@ def test_a_file_of_before_a_setting_goes_on_with_what_the_policy_did_then_alone(
         "fair.reserve_part=1e6",
         "--set",
         "fair.unknown_beyond=1",
+        "--set",
+        "fair.urgent=off",
     )
     assert swept(trace, "--policy", "fair", *then).code == 0
     with sqlite3.connect(file_of(trace)) as db:

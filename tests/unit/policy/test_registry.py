@@ -132,6 +132,6 @@ def test_a_setting_that_a_tick_does_not_name_is_as_it_was_before_its_default_cha
 
 
 def test_a_tick_of_before_is_planned_without_the_settings_that_fair_had_not() -> None:
-    before = {"repay_leases": 0, "reserve_part": 1e6, "unknown_beyond": 1}
+    before = {"repay_leases": 0, "reserve_part": 1e6, "unknown_beyond": 1, "urgent": "off"}
     assert load_recorded("fair", {}) == load("fair", before)
     assert load_recorded("fair", {"reserve_part": 2}) == load("fair", before | {"reserve_part": 2})

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.model import Snapshot, Told
-from slurm_fair.model.ids import labels
 from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea
-from slurm_fair_plugins.astraea.deadlines import Deadlines
 from tests.support.accounts import Account, reasons, verdicts, view
 from tests.support.astraea_views import (
     GRANT,
@@ -27,23 +24,10 @@ from tests.support.astraea_views import (
     running,
 )
 from tests.support.builders import job, lease, leases
-
-HOUR = 3600.0
-
-
-def with_deadlines(seen: Snapshot, **given: tuple[float, float]) -> Snapshot:
-    """Seconds from now to the deadline, and seconds of work left, by job (`j1=`); inf = nobody said."""
-    told, names = Told.nothing(len(seen.jobs), len(seen.gpu_types)), labels(seen.jobs.key)
-    deadline, left = told.deadline.copy(), told.left_seconds.copy()
-    for name, (ahead, work) in given.items():
-        row = names.index(name.removeprefix("j"))
-        deadline[row], left[row] = NOW + ahead, work if np.isfinite(work) else np.nan
-    return replace(seen, told=told.with_columns(deadline=deadline, left_seconds=left))
-
+from tests.support.deadline_views import HOUR, TIGHT, with_deadlines
 
 # Leases are long beside what these accounts hold: a running job gives way to a sibling at once.
 LAZY, EAGER = Astraea(urgent="off", swap_after=0), Astraea(urgent="any", swap_after=0)
-TIGHT = (HOUR, HOUR - 600.0)  # it must start within ten minutes
 URGENCIES: list[tuple[str, Astraea, dict[str, tuple[float, float]], str]] = [
     ("nobody has a deadline: the neediest", Astraea(), {}, "1"),
     ("one that would miss its deadline a lease later", Astraea(), {"j2": TIGHT}, "2"),
@@ -131,13 +115,6 @@ def test_deadlines_that_are_all_far_off_change_nothing() -> None:
     for name in ("rank", "reason"):
         one, other = (getattr(plan.explanation, name) for plan in plans)
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("name", ["nobody is told anything", "a deadline, and nobody minds"])
-def test_nothing_is_worked_out_where_nothing_could_come_of_it(name: str) -> None:
-    plain = cluster(job(1))
-    seen, urgent = (plain, "tight") if "told" in name else (with_deadlines(plain, j1=TIGHT), "off")
-    assert Deadlines.of(view(seen), np.array([0]), urgent) is None
 
 
 def test_a_word_that_is_none_of_its_words_is_refused() -> None:

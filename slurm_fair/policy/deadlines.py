@@ -1,0 +1,55 @@
+"""Jobs that must run now to end before their deadline: one rule for all policies that mind deadlines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy.view import View
+
+Urgency: TypeAlias = Literal["tight", "any", "off"]  # the setting: which jobs with a deadline go first
+MUST_START = "it must run now to make its deadline"
+MUST_GO_ON = "it must go on to make its deadline"
+TOO_LATE = "it can no longer make its deadline, so it waits its turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """The candidates that have to run now, as users and progress say it (Astraea, section 5.2.1, third kind)."""
+
+    spare: Floats  # seconds that it may still wait before it has to start
+    urgent: Bools
+    missed: Bools  # it has a deadline that it cannot make even if it runs from now on
+
+    @classmethod
+    def of(cls, view: View, rows: Ints, urgent: Urgency) -> Self | None:
+        """None where no candidate has a deadline, or nobody is to go by them."""
+        said = view.snapshot.told
+        if said is None or urgent == "off":
+            return None
+        at = np.isfinite(said.deadline[rows]).nonzero()[0]
+        if len(at) == 0:
+            return None
+        terms, ahead = view.terms, said.deadline[rows[at]] - view.now
+        left, again = _needed(view, rows[at], ahead)
+        spare, late = ahead - again, np.where(view.waiting[rows[at]], again, left) > ahead
+        # A lease later it may take until the job whose GPUs it gets has given them back.
+        soon = terms.term + terms.grace + terms.interval if urgent == "tight" else np.inf
+        found = cls(np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool))
+        found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
+        return found
+
+
+def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
+    """Seconds that each needs if it goes on, and if it starts anew.
+
+    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left. A job
+    of which nobody knows how long it takes needs all the time that there is.
+    """
+    left, limit = view.told.left_seconds[rows], view.snapshot.jobs.time_limit_seconds[rows]
+    left = np.where(np.isfinite(left), left, np.maximum(ahead, 0.0))
+    again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
+    return left, again
