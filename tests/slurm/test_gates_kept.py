@@ -87,7 +87,7 @@ def owner(lab: Lab) -> Iterator[Owner]:
 
 
 CPUS, FREE = ("-n1",), ("-p", "free")
-GPUS, HERE = "gres=gres:gpu:1", "partition=gpu"
+GPUS, HERE = "gres=gpu:1", "partition=gpu"
 
 
 def is_gated(owner: Owner, job: str) -> bool:
@@ -214,7 +214,7 @@ def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner
         (FREE, [HERE]),
         (FREE, ["partition=free,gpu"]),
         ((*FREE, "--begin=now+3600"), [HERE, "starttime=now"]),
-        ((), ["gres=gres:gpu:0", "starttime=now"]),
+        ((), ["gres=gpu:0", "starttime=now"]),
     ],
 )
 def test_a_job_that_becomes_managed_or_another_waits_behind_its_gate(
