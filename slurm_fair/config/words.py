@@ -247,7 +247,8 @@ An unknown key or a value of the wrong kind is refused with one line that names 
 starts (exit code 2).
 `slurm-fair init` writes this file with comments, `slurm-fair check` says whether it fits the cluster.
 `systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays.
-`[storage]` and `slurm.conf` need a restart.
+`[storage] dir`, `[slurm] conf`, `[slurm] client_timeout` and `[slurm] notice` wait for a restart, as the log says.
+So does a change of slurm.conf itself.
 """
 
 if __name__ == "__main__":
