@@ -118,7 +118,7 @@ KEYS = {
     "profiler.gpu_hours": "GPU-hours a day (UTC) for such turns: one begins only where all of it is left",
     "profiler.iterations": "steps that a job must have reported before its turn ends early, 10 to 50 as a rule",
     "profiler.tries": "turns that a job gets on one GPU type, if no speed comes of them",
-    "guard.max_revokes": "jobs asked or requeued in one tick, at most",
+    "guard.max_revokes": "jobs asked and requeued in one tick, together at most; requeues come first",
     "guard.max_opens": "gates opened in one tick, at most",
     "guard.max_closes": "gates closed or renewed in one tick, at most",
     "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; "
