@@ -84,9 +84,11 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     """
     site = site_of(context)
     need_writable(site.places.directory)
-    if not stamped and _daemon_did_it(site):
-        click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
-        return
+    if _daemon_did_it(site):  # first: a living one would gate again what is freed beside it
+        if not stamped:
+            click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
+            return
+        click.echo("the daemon freed its jobs and stopped")
     freed = _free_ourselves(site, stamped)
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
