@@ -142,7 +142,12 @@ class PassThrough(click.Command):
     "--profile", is_flag=True, help="Have the job's speed measured in short turns on each GPU type."
 )
 @click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")
-@click.option("--print", PRINT, is_flag=True, help="Show the script and sbatch's options; submit nothing.")
+@click.option(
+    "--print",
+    PRINT,
+    is_flag=True,
+    help="Show the script, and on standard error sbatch's options; submit nothing.",
+)
 @click.pass_context
 def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     """Submit a batch script that can be asked to save and to give its GPUs back."""
@@ -185,6 +190,7 @@ def submit(
     wrapped = templates.wrap(script, line.arguments, options, templates.template_folders(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:
+        click.echo(f"fair-sbatch: the script goes to: sbatch {templates.shell_words(argv)}", err=True)
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
     code = 0 if given[PRINT] else run_sbatch(argv, wrapped)

@@ -48,7 +48,8 @@ KEYS = {
     "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
     "two questions whether something has changed; looks may also come less often, so that they take no more "
     "than a twentieth of one core of slurmctld",
-    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
+    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back, where it names no "
+    "grace of its own; fair-sbatch always names one (--grace, or 120 s)",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
     "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
