@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.cli import control
 from slurm_fair.errors import NotTheOwner
-from slurm_fair.host.state_folder import Heartbeat, Places, beat
+from slurm_fair.host.state_folder import Heartbeat, Places, all_free_until, beat
 from slurm_fair.slurm.fail_open import Liberated
 from slurm_fair.store import SqliteJournal, is_owned, open_journal
 from tests.support.command_line import Said, call
@@ -42,7 +42,7 @@ def freed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def free(site: object, stamped: bool) -> Liberated:
         times.append(stamped)
-        return Liberated(2, ())
+        return Liberated(2, (), read_at=7.0)
 
     monkeypatch.setattr(control, "_free_ourselves", free)
     return times
@@ -108,3 +108,12 @@ def test_without_a_daemon_nobody_is_asked(words: tuple[str, ...], places: Places
     assert not is_owned(places.journal)
     assert fail_open(places, *words).out == BY_US
     assert freed == [bool(words)]
+    assert all_free_until(places) == 7.0
+
+
+def test_while_something_is_left_it_is_not_said_that_all_is_free(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_free_ourselves", lambda site, stamped: Liberated(1, ("job 2: no",)))
+    assert fail_open(places).code == 1
+    assert all_free_until(places) is None
