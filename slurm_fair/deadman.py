@@ -14,14 +14,21 @@ from slurm_fair.config.sections import Config
 from slurm_fair.daemon.log import Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit
 from slurm_fair.errors import StoreBusy, StoreError
-from slurm_fair.host.state_folder import Heartbeat, Places, last_beat, paused_since
+from slurm_fair.host.state_folder import (
+    Heartbeat,
+    Places,
+    all_free_until,
+    last_beat,
+    leave_all_free,
+    paused_since,
+)
 from slurm_fair.model import Gate
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.ports import Clock
 from slurm_fair.slurm.fail_open import Liberated, liberate, pins_left
-from slurm_fair.slurm.notice import withdraw
-from slurm_fair.store import fence, open_reader
+from slurm_fair.slurm.notice import identity_of, read_notices, withdraw
+from slurm_fair.store import fence, is_owned, open_reader
 
 _RETRY_SECONDS = 2.0
 _FIRST_BEAT_SECONDS = 60.0
@@ -116,7 +123,7 @@ class _Watch:
             if once and self._doubted is None and self._ahead is None:
                 break
             self._sleep(min(heartbeat_limit(self._config) / 10, 1.0))
-        return freed
+        return freed + self._free_latecomers() if once else freed
 
     def _silence(self) -> Silence:
         """The daemon's silence. A heartbeat from the future counts as of our first sight of it."""
@@ -163,6 +170,46 @@ class _Watch:
         for left in done.left:
             log.warning("could not free %s", left)
         return done.freed
+
+    def _free_latecomers(self) -> int:
+        """Free jobs that came after all was freed: templates and hooks may still gate them, and nobody opens that.
+
+        What was submitted before is not looked at again: a hold that it has now is somebody's own.
+        """
+        places, now = self._places, self._clock.now()
+        since = all_free_until(places)
+        if since is None or is_owned(places.journal):
+            return 0
+        try:
+            with freeing(places):
+                if (
+                    last_beat(places) is not None
+                    or self._another_acts(now)
+                    or not leave_all_free(places, now)
+                ):
+                    return 0
+                done = self._freed_since(math.floor(min(since, now)))
+        except Exception as problem:
+            leave_all_free(places, since)
+            log.warning("jobs that came since all was freed cannot be freed yet: %s", problem)
+            return 0
+        if done.left:
+            leave_all_free(places, since)
+        for left in done.left:
+            log.warning("could not free %s; the next look tries again", left)
+        if done.freed:
+            log.warning("%d jobs freed that came while no daemon runs", done.freed)
+        return done.freed
+
+    def _freed_since(self, since: float) -> Liberated:
+        marks, _ = _marks(self._places)
+        return liberate(commands_of(self._config, self._places), marks, self._clock.now, since=since)
+
+    def _another_acts(self, now: float) -> bool:
+        """True if a daemon with another storage says in the queue that it acts here."""
+        ours = identity_of(self._places.directory)
+        notices = read_notices(commands_of(self._config, self._places))
+        return any(notice.identity != ours and notice.until > now for notice in notices)
 
     def _sees_more(self) -> bool:
         """True if the daemon sees again. It gets the time of two more looks in which Slurm answers."""
@@ -215,18 +262,19 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     if config.slurm.notice and not _lives_again(places, old):
         withdraw(commands_of(config, places), places.directory)
     if not _lives_again(places, old):
-        _leave_no_wish(places)
+        _leave_no_wish(places, done.read_at)
     return freed
 
 
-def _leave_no_wish(places: Places) -> None:
+def _leave_no_wish(places: Places, since: float) -> None:
     """The wish of a daemon that failed open and ended with jobs left is done, and is not the next daemon's.
 
-    Without a heartbeat the next look does not find the same silence again.
+    Without a heartbeat the next look does not find the same silence again, and frees what came `since`.
     """
     for file in (places.fail_open, places.heartbeat):
         with suppress(OSError):
             file.unlink()
+    leave_all_free(places, since)
 
 
 def _fence(places: Places, silent: Heartbeat | None) -> None:

@@ -1,6 +1,7 @@
 """Batch templates with lease support: a user's script inside the runtime that talks to the controller."""
 
 from slurm_fair_templates.options import GATES, PASS_ON, Options, parse_choices
+from slurm_fair_templates.quoting import shell_words
 from slurm_fair_templates.rendering import render, template_folders, wrap
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, split
 from slurm_fair_templates.stamp import SIGNALS, StampWords, script_hash, stamped
@@ -30,6 +31,7 @@ __all__ = [
     "render",
     "script_hash",
     "script_of_wrap",
+    "shell_words",
     "split",
     "stamped",
     "submit_argv",

@@ -14,6 +14,7 @@ NAME = "health.json"
 _VERSION = 1
 _MOST_BYTES = 4096
 _MOST_TEXT = 300
+SILENT_SECONDS = 60.0  # beside three intervals: a look may take long
 
 
 class DaemonState(StrEnum):
@@ -39,6 +40,15 @@ class Health:
     seen: float  # the instant of the last look that was good
     state: DaemonState
     why: str = ""
+
+    def acts_at(self, now: float) -> bool:
+        """True if a controller that said this acts now; the submit hook has the same rule.
+
+        What was said at a time to come is old: the clock was set back since, and nobody has written anew.
+        """
+        age = now - self.time
+        fresh = -SILENT_SECONDS < age < 3 * self.interval_seconds + SILENT_SECONDS
+        return fresh and self.state is DaemonState.ACTING
 
     def text(self) -> str:
         """The state as one JSON document."""

@@ -13,7 +13,7 @@ from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
 from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.host.state_folder import Pause, last_beat, leave_pause
+from slurm_fair.host.state_folder import Pause, all_free_until, last_beat, leave_all_free, leave_pause
 from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model.counted import counted
 from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
@@ -84,9 +84,11 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     """
     site = site_of(context)
     need_writable(site.places.directory)
-    if not stamped and _daemon_did_it(site):
-        click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
-        return
+    if _daemon_did_it(site):  # first: a living one would gate again what is freed beside it
+        if not stamped:
+            click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
+            return
+        click.echo("the daemon freed its jobs and stopped")
     freed = _free_ourselves(site, stamped)
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
@@ -98,6 +100,7 @@ def fail_open(context: click.Context, stamped: bool) -> None:
         raise SlurmFairError(
             f"{counted(len(freed.left), 'job')} not free yet: look with squeue and run this again"
         )
+    leave_all_free(site.places, freed.read_at)
 
 
 def _daemon_did_it(site: Site) -> bool:
@@ -158,4 +161,6 @@ def _seen(site: Site) -> str:
         return "no daemon was ever here"
     if is_owned(site.places.journal):
         return "a daemon runs and acts on nothing: there is nothing to watch"
-    return "no daemon runs, and nothing of an earlier one is left to free"
+    if all_free_until(site.places) is not None:
+        return "no daemon runs, and no job waits behind a gate of ours"
+    return "no daemon runs, and none is missed: `slurm-fair fail-open` frees what an earlier one kept back"

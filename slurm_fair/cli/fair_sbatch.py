@@ -18,10 +18,12 @@ from typing import Any
 import click
 
 import slurm_fair_templates as templates
+from slurm_fair.board.health import NAME, read_health
 from slurm_fair.cli.base import complain, open_site
 from slurm_fair.cli.durations import WHOLE_SECONDS
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 from slurm_fair.looks.bell import ring
+from slurm_fair.model import Gate
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"
@@ -38,7 +40,7 @@ _ASKS = ("help", "usage", "version")
 
 @dataclass(frozen=True, slots=True)
 class SiteGate:
-    """The site's gate on managed jobs, and how long it holds."""
+    """The site's gate on managed jobs just now, and how long it holds."""
 
     kind: str = "begin"
     seconds: int = 1800
@@ -55,7 +57,19 @@ def site_gate() -> SiteGate:
         return SiteGate()
     seconds = max(int(2 * config.lease.term), 1)
     turn_gpus = config.profiler.gpus if config.profiler.enabled else 0
-    return SiteGate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports, turn_gpus)
+    kind = gate_now(config.slurm.gate, config.lease.publish_dir, time.time())
+    return SiteGate(kind, seconds, config.lease.publish_dir, config.slurm.reports, turn_gpus)
+
+
+def gate_now(kind: str, publish_dir: str, now: float) -> str:
+    """The gate that somebody opens again: none while the controller does not act, by its own word or its silence.
+
+    Where nobody here can read what it says, a begin time takes the place of a hold: it ends by itself.
+    """
+    said = read_health(Path(publish_dir) / NAME) if publish_dir else None
+    if said is None:
+        return Gate.BEGIN.value
+    return kind if said.acts_at(now) else "none"
 
 
 def gate_from(environ: Mapping[str, str], site: SiteGate) -> SiteGate:
@@ -142,7 +156,12 @@ class PassThrough(click.Command):
     "--profile", is_flag=True, help="Have the job's speed measured in short turns on each GPU type."
 )
 @click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")
-@click.option("--print", PRINT, is_flag=True, help="Show the script and sbatch's options; submit nothing.")
+@click.option(
+    "--print",
+    PRINT,
+    is_flag=True,
+    help="Show the script, and on standard error sbatch's options; submit nothing.",
+)
 @click.pass_context
 def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     """Submit a batch script that can be asked to save and to give its GPUs back."""
@@ -185,6 +204,7 @@ def submit(
     wrapped = templates.wrap(script, line.arguments, options, templates.template_folders(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:
+        click.echo(f"fair-sbatch: the script goes to: sbatch {templates.shell_words(argv)}", err=True)
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
     code = 0 if given[PRINT] else run_sbatch(argv, wrapped)

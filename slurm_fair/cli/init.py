@@ -17,6 +17,7 @@ from slurm_fair.cli.site_files import GATE_CALL, HOOK, KINDS, WAKE, File, InitCh
 from slurm_fair.config.checks import CHOICES
 from slurm_fair.config.sections import Config
 from slurm_fair.config.tree import DEFAULT_PATH, load_config
+from slurm_fair.doctor.hook import HOOK_ANEW
 from slurm_fair.doctor.storage import TIMER
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.output import write_text
@@ -109,7 +110,7 @@ def _next(wishes: InitChoices, missing: list[str]) -> str:
             f"{wishes.plugin_dir / HOOK} and {GATE_CALL}.lua lie beside slurm.conf on slurmctld's machine",
             "JobSubmitPlugins=lua in slurm.conf puts them in force: jobs without a template are gated too",
             f"EpilogSlurmctld={wishes.plugin_dir / WAKE} there (optional): the end of a job is seen at once",
-            "after a change of [scope], [lease] term or [slurm] gate: slurm-fair init --only plugin --force",
+            f"after a change of [scope], [lease] term or [slurm] gate: {HOOK_ANEW}",
         ],
     }
     lines = ["", "Next, as root:"]

@@ -48,7 +48,8 @@ KEYS = {
     "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
     "two questions whether something has changed; looks may also come less often, so that they take no more "
     "than a twentieth of one core of slurmctld",
-    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
+    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back, where it names no "
+    "grace of its own; fair-sbatch always names one (--grace, or 120 s)",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
     "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
@@ -118,7 +119,7 @@ KEYS = {
     "profiler.gpu_hours": "GPU-hours a day (UTC) for such turns: one begins only where all of it is left",
     "profiler.iterations": "steps that a job must have reported before its turn ends early, 10 to 50 as a rule",
     "profiler.tries": "turns that a job gets on one GPU type, if no speed comes of them",
-    "guard.max_revokes": "jobs asked or requeued in one tick, at most",
+    "guard.max_revokes": "jobs asked and requeued in one tick, together at most; requeues come first",
     "guard.max_opens": "gates opened in one tick, at most",
     "guard.max_closes": "gates closed or renewed in one tick, at most",
     "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; "
@@ -247,7 +248,8 @@ An unknown key or a value of the wrong kind is refused with one line that names 
 starts (exit code 2).
 `slurm-fair init` writes this file with comments, `slurm-fair check` says whether it fits the cluster.
 `systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays.
-`[storage]` and `slurm.conf` need a restart.
+`[storage] dir`, `[slurm] conf`, `[slurm] client_timeout` and `[slurm] notice` wait for a restart, as the log says.
+So does a change of slurm.conf itself.
 """
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from slurm_fair.errors import StoreError
-from slurm_fair.host.state_folder import Places
+from slurm_fair.host.state_folder import Places, leave_all_free
 from slurm_fair.slurm.fail_open import Liberated, liberate_patiently, pins_left
 from slurm_fair.store import SqliteJournal
 
@@ -28,7 +28,10 @@ def free_everybody(free_once: Callable[[], Liberated], journal: SqliteJournal, p
 
 
 def _leave_nothing(freed: Liberated, journal: SqliteJournal, places: Places) -> None:
-    """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
+    """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it.
+
+    A look of its timer then frees what comes later.
+    """
     marks = [(mark.key, mark.whole_record) for mark in journal.marks()]
     try:
         journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
@@ -37,3 +40,4 @@ def _leave_nothing(freed: Liberated, journal: SqliteJournal, places: Places) -> 
     for file in (places.heartbeat, places.fail_open):
         with suppress(OSError):
             file.unlink()
+    leave_all_free(places, freed.read_at)

@@ -149,6 +149,9 @@ class Daemon:
     def run(self) -> None:
         """Tick until a signal, a fence or fail-open."""
         systemd.ready()
+        if not self.shadow:  # from now on the gates of new jobs are ours to open
+            with suppress(OSError):
+                self.places.all_free.unlink()
         self.catch_up()
         while not self.stopping:
             systemd.alive(self.rules.terms.interval)

@@ -25,7 +25,7 @@ _SETTING = re.compile(
 _NAME = re.compile(_TEXT)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _BY_THE_HOOK = ("gate", "refuse")  # what comes of no other part of ours
-_ANEW = "slurm-fair init --only plugin --force"
+HOOK_ANEW = "slurm-fair init --only plugin --force"  # without --force init leaves a file that differs
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def hook(facts: Facts) -> Finding:
     if differs:
         return warning(
             f"{place} does not say what the configuration says: {'; '.join(differs)}",
-            f"{_ANEW} writes it anew; in a script of your own, mend these lines",
+            f"{HOOK_ANEW} writes it anew; in a script of your own, mend these lines",
         )
     return ok(f"{place} gates jobs at submission, and keeps their gates")
 

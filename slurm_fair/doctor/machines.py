@@ -9,6 +9,7 @@ from slurm_fair.board.row import word
 from slurm_fair.config.sections import ScopeSection
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.doctor.hook import HOOK_ANEW
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted, first_of
@@ -16,7 +17,6 @@ from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from slurm_fair.slurm.scope import HETEROGENEOUS, INTERACTIVE, SEVERAL_TYPES, Territory
 
 _NAMED = 5  # names in one line
-_ANEW = "slurm-fair init --only plugin"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ def floods(snapshot: Snapshot, scope: ScopeSection) -> Iterator[Finding]:
         if there & reasons and getattr(scope, key) != cure:
             yield warning(
                 f"{kind} start before jobs behind gates: a flood of them gets each GPU that comes free",
-                f'{cure} them: [scope] {key} = "{cure}", and write the hook anew (`{_ANEW}`)',
+                f'{cure} them: [scope] {key} = "{cure}", and write the hook anew (`{HOOK_ANEW}`)',
             )
 
 

@@ -81,6 +81,11 @@ class Places:
         return self.directory / "freeing.lock"
 
     @property
+    def all_free(self) -> Path:
+        """Left when all jobs of ours were freed and no daemon goes on; its age says up to which submission."""
+        return self.directory / "all-free"
+
+    @property
     def deadman_log(self) -> Path:
         """The log of the dead-man."""
         return self.directory / "deadman.log"
@@ -94,8 +99,8 @@ class Places:
         """The files named above, and those that belong to the journal."""
         beside = (self.journal.with_name(self.journal.name + ending) for ending in output.OF_A_DATABASE)
         named = (
-            self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.deadman_log,
-            self.slurm_conf,
+            self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.all_free,
+            self.deadman_log, self.slurm_conf,
         )  # fmt: skip
         return (self.journal, *beside, *named)
 
@@ -128,6 +133,27 @@ def paused_since(places: Places) -> float | None:
         return None if pause is None else pause.time
     try:
         return places.paused.stat().st_mtime
+    except OSError:
+        return None
+
+
+def leave_all_free(places: Places, until: float) -> bool:
+    """Note that the jobs submitted until then are free; False where that cannot be kept.
+
+    It is made anew each time, since root may have made the one before.
+    """
+    try:
+        output.write_text(places.all_free, "", 0o600)
+        os.utime(places.all_free, (until, until))
+    except OSError:
+        return False
+    return True
+
+
+def all_free_until(places: Places) -> float | None:
+    """The instant of the last submission that is known as free; None unless all was freed and no daemon began."""
+    try:
+        return places.all_free.stat().st_mtime
     except OSError:
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,15 +18,17 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.action import ANSWERED, NO_ANSWER
-from slurm_fair.model.columns import NO_ROWS, Bools, Ints, among, any_of, find
+from slurm_fair.model.columns import NO_ROWS, Bools, Floats, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
+from slurm_fair.reconcile.gate_lengths import gate_lengths
 from slurm_fair.reconcile.moved_gates import stays_open
 
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
 _FEW_RENEWALS = 400  # one scontrol's worth
+_SLACK_SECONDS = 2.0  # gates end at whole seconds
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 _HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
 
@@ -206,18 +207,26 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     opened = leases.key[leases.promised & (leases.opened > 0)]
     starting = set((opened >> TASK_BITS).tolist())
     shared = _shared_records(jobs.record, jobs.waiting)
-    patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
-    until = float(math.ceil(now + 2 * terms.term))
+    seconds = gate_lengths(snapshot, terms, now)
+    patient = jobs.gated & (jobs.gate_until - now >= seconds / 4)
+    until = _gates_until(jobs, seconds, terms, now)
     actions, done = [], set()
     for row in _soonest_first(rows, leases, jobs, terms, now).tolist():
-        mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
-        close = _action(Verb.CLOSE, row, snapshot, "waits for its lease", mine)
+        close = _action(Verb.CLOSE, row, snapshot, "waits for its lease", until.item(row))
         if not shared[row]:
             actions.append(close)
         elif close.record not in done and not (patient[row] and _base(jobs.key, row) in starting):
             done.add(close.record)
             actions.append(close._replace(key=pack(_base(jobs.key, row)), whole_record=True))
     return actions
+
+
+def _gates_until(jobs: JobTable, seconds: Floats, terms: LeaseTerms, now: float) -> Floats:
+    """The end of each gate that is set now, in whole seconds. One that stands longer stays, without a deadline."""
+    until = np.ceil(now + seconds)
+    shortened = jobs.gated & (seconds < 2 * terms.term)
+    longer: Floats = np.where(np.isfinite(jobs.gate_until) & ~shortened, jobs.gate_until, until)
+    return np.maximum(until, longer)
 
 
 def _soonest_first(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now: float) -> Ints:
@@ -244,12 +253,13 @@ def _base(keys: Ints, row: int) -> int:
 
 
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
-    """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
+    """Waiting jobs whose gate is missing, runs out or ends too late, or that carry an old node list of ours."""
     jobs = snapshot.jobs
     waiting = jobs.waiting
     if not any_of(waiting):
         return NO_ROWS
-    well_gated = jobs.gate_until >= now + terms.term
+    seconds = gate_lengths(snapshot, terms, now)
+    well_gated = (jobs.gate_until >= now + terms.term) & (seconds >= 2 * terms.term)
     well_gated &= jobs.gated & ~jobs.pinned
     well_gated &= jobs.unblocked
     well_gated &= ~_as_submitted(jobs)
@@ -257,22 +267,26 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     if not rows.size:
         return rows
     stays = stays_open(jobs, leases, terms, now)[rows]
-    due: Ints = rows[_gate_due(jobs.take(rows), jobs, stays, terms, now)]
+    due: Ints = rows[_gate_due(jobs.take(rows), jobs, stays, seconds[rows], terms, now)]
     opened = leases.key[leases.promised & (leases.opened > 0)]
     return due[~among(jobs.key[due], opened)] if opened.size else due
 
 
-def _gate_due(jobs: JobTable, everyone: JobTable, stays: Bools, terms: LeaseTerms, now: float) -> Bools:
+def _gate_due(
+    jobs: JobTable, everyone: JobTable, stays: Bools, seconds: Floats, terms: LeaseTerms, now: float
+) -> Bools:
     """True where a gate is due; the jobs all wait, and are some of `everyone`.
 
-    `stays` are those whose gate a user moved away, and who have that wish for a lease.
+    `stays` are those whose gate a user moved away, and who have that wish for a lease. A gate is renewed when half
+    of the `seconds` of a new one are left, and shortened where it holds longer than a deadline lets it.
     """
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
     left = jobs.gate_until - now
     missing = ~jobs.gated & ~own_begin & ~stays
-    running_out = jobs.gated & (left < terms.term)
+    running_out = jobs.gated & (left < seconds / 2)
+    too_long = jobs.gated & (seconds < 2 * terms.term) & np.isfinite(left) & (left > seconds + _SLACK_SECONDS)
     begins_soon = own_begin & (left <= 2 * terms.interval)
-    due: Bools = missing | running_out | begins_soon | _as_submitted(jobs)
+    due: Bools = missing | running_out | too_long | begins_soon | _as_submitted(jobs)
     due &= ~np.isin(jobs.blocked, np.array(_HELD, dtype=np.int8))
     if jobs.pinned.any():
         # Pinning splits a task off its array, so a record that several share carries no list of ours.

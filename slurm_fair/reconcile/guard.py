@@ -16,7 +16,7 @@ _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 class Limits:
     """The most that one tick may change."""
 
-    revokes: int = 512
+    revokes: int = 512  # asked and requeued together
     opens: int = 1024
     closes: int = 2048
     frees: int = 512  # jobs that are not managed: users make as many as they like
@@ -38,11 +38,15 @@ def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> st
 
 
 def hold_back(actions: Sequence[Action], limits: Limits) -> tuple[tuple[Action, ...], str]:
-    """The acts within the limits, and what was left for the next tick."""
+    """The acts within the limits, and what was left for the next tick.
+
+    Asking and requeueing share one limit. Requeues come first of the two: they end what was begun.
+    """
     if len(actions) <= min(limits.revokes, limits.opens, limits.closes, limits.frees):
         return tuple(actions), ""
+    requeues = sum(action.verb is Verb.REQUEUE for action in actions)
     room = {
-        Verb.ASK: limits.revokes,
+        Verb.ASK: max(limits.revokes - requeues, 0),
         Verb.REQUEUE: limits.revokes,
         Verb.OPEN: limits.opens,
         Verb.CLOSE: limits.closes,

@@ -44,6 +44,7 @@ class Liberated:
     freed: int
     left: tuple[str, ...]  # what could not be freed, in words
     pinned: Mapping[tuple[int, bool], str] = field(default_factory=dict)  # what runs with a node list of ours
+    read_at: float = field(default=0.0, compare=False)  # just before the queue was read for the last time
 
 
 def pins_left(freed: Liberated) -> list[str]:
@@ -63,16 +64,18 @@ def liberate(
     marks: Sequence[Mark],
     now: Callable[[], float],
     lost: bool = False,
+    since: float = -math.inf,
 ) -> Liberated:
-    """Free every waiting job that carries a mark or a gate of ours.
+    """Free every waiting job that carries a mark or a gate of ours, of those submitted `since` then.
 
     A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
     `lost`, all jobs are.
     """
-    queue, details = Queue(commands), JobDetails(commands)
+    queue, details, read_at = Queue(commands), JobDetails(commands), now()
     rows = queue.read()
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
+    rows = rows[rows["submit"] >= since]
     known, waiting = Marks(MarksInHand(marks)), rows[rows["state"] == JobState.WAITING]
     waiting = waiting[within_reach(waiting, known)]
     complaint = details.learn(
@@ -90,7 +93,7 @@ def liberate(
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
             left.append(f"job {label(free_action(row).key)}: it is still completing")
     freed = sum(o.result is Result.DONE for o in outcomes)
-    return Liberated(freed, tuple(left), _still_pinned(rows, queue, known))
+    return Liberated(freed, tuple(left), _still_pinned(rows, queue, known), read_at)
 
 
 def _still_pinned(rows: NDArray[np.void], queue: Queue, known: Marks) -> dict[tuple[int, bool], str]:
@@ -110,10 +113,10 @@ def liberate_patiently(free: Callable[[], Liberated], tries: int) -> Liberated:
     for _ in range(tries):
         total += done.freed
         if not done.left:
-            return Liberated(total, (), done.pinned)
+            return Liberated(total, (), done.pinned, done.read_at)
         time.sleep(_PAUSE_SECONDS)
         done = free()
-    return Liberated(total + done.freed, done.left, done.pinned)
+    return Liberated(total + done.freed, done.left, done.pinned, done.read_at)
 
 
 def _mark_of(row: np.void, known: Marks) -> Mark | None:

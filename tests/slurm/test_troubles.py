@@ -229,3 +229,21 @@ def test_a_shadow_changes_nothing_in_any_jobs_record(new_site: Callable[..., Sit
     assert len(running.starts()) == 1
     assert not Places(site.storage).heartbeat.exists()
     assert site.deadmen() == []
+
+
+@pytest.mark.parametrize("gate", ["begin", "hold"])
+def test_jobs_that_come_gated_after_fail_open_are_freed_by_the_timers_look(
+    new_site: Callable[..., Site], gate: str
+) -> None:
+    site = new_site(gate, LEASE).start()
+    site.cli("fail-open")
+    wait_until(lambda: site.process is not None and site.process.poll() is not None, 20)
+    site.submit(ALL_GPUS, gated=False, user=USER).runs()
+    late = site.submit(1, user=USER)
+    held, later = (site.submit(1, option, gated=False) for option in ("--hold", "--begin=now+600"))
+    assert site.cli("deadman", "--once").stdout == "1 job freed\n"
+    assert is_plain(site, [late])
+    late.scontrol("hold")
+    assert "no job waits behind a gate of ours" in site.cli("deadman", "--once").stdout
+    assert [job.now().priority == 0 for job in (late, held)] == [True, True]
+    assert not is_plain(site, [later])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.host.state_folder import Heartbeat, Places, beat, pause_of, paused_since
+from slurm_fair.host.state_folder import Heartbeat, Places, beat, leave_all_free, pause_of, paused_since
+from slurm_fair.slurm.fail_open import Liberated
 from slurm_fair.store import is_owned, open_journal
 from tests.support.command_line import call
 
@@ -76,4 +77,17 @@ def test_a_single_look_says_what_there_was_to_watch(places: Places) -> None:
         beat(places, Heartbeat(1, time.time(), 60.0, "begin", time.time()))
         assert said(places, "deadman", "--once")[1] == "the daemon lives\n"
     places.heartbeat.unlink()
-    assert "nothing of an earlier one is left" in said(places, "deadman", "--once")[1]
+    assert "`slurm-fair fail-open` frees what an earlier one" in said(places, "deadman", "--once")[1]
+
+
+def test_a_single_look_where_all_was_freed_says_that_nobody_waits(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed = [0, 3]
+    monkeypatch.setattr("slurm_fair.deadman.read_notices", lambda commands: ())
+    monkeypatch.setattr("slurm_fair.deadman.liberate", lambda *given, **more: Liberated(freed.pop(), ()))
+    with open_journal(places.journal):
+        pass
+    assert leave_all_free(places, 5.0)
+    assert said(places, "deadman", "--once")[1] == "3 jobs freed\n"
+    assert said(places, "deadman", "--once")[1] == "no daemon runs, and no job waits behind a gate of ours\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import slurm_fair_templates as templates
+from slurm_fair.board.health import NAME, DaemonState, Health
 from slurm_fair.cli.fair_sbatch import (
     NO_PROFILER,
     NOT_REQUEUED,
@@ -62,6 +64,12 @@ def site(folder: Path, **tree: dict[str, Any]) -> None:
     (folder / "slurm-fair.toml").write_text("\n".join(lines))
 
 
+def say(folder: Path, state: DaemonState = DaemonState.ACTING, age: float = 0.0) -> None:
+    """Have a controller say this of itself, so many seconds ago."""
+    now = time.time()
+    (folder / NAME).write_text(Health(now - age, 10.0, now - age, state).text())
+
+
 def call(*words: str) -> Result:
     return CliRunner().invoke(fair_sbatch, words, prog_name="fair-sbatch", catch_exceptions=False)
 
@@ -81,12 +89,54 @@ def test_where_no_configuration_can_be_read_the_usual_gate_is_set(folder: Path, 
 
 
 def test_the_gate_holds_for_two_leases_of_the_site(folder: Path) -> None:
+    say(folder)
     site(
         folder,
-        lease={"term": 450.7, "publish_dir": "'/run/here'"},
+        lease={"term": 450.7, "publish_dir": f"'{folder}'"},
         slurm={"gate": "'hold'", "reports": "'comment'"},
     )
-    assert site_gate() == SiteGate("hold", 901, "/run/here", "comment", 0)
+    assert site_gate() == SiteGate("hold", 901, str(folder), "comment", 0)
+
+
+STOPPED, BLIND, PAUSED, SHADOW = (
+    DaemonState.STOPPED,
+    DaemonState.BLIND,
+    DaemonState.PAUSED,
+    DaemonState.SHADOW,
+)
+
+
+@pytest.mark.parametrize("kind", ["begin", "hold"])
+@pytest.mark.parametrize(
+    ("state", "age", "acts"),
+    [
+        (DaemonState.ACTING, 80, True),
+        (DaemonState.ACTING, 100, False),  # three intervals and a minute: it is dead
+        (DaemonState.ACTING, -100, False),  # the clock was set back since
+        *((state, 0, False) for state in (STOPPED, BLIND, PAUSED, SHADOW)),
+    ],
+)
+def test_a_job_waits_behind_no_gate_that_nobody_would_open(
+    folder: Path, kind: str, state: DaemonState, age: float, acts: bool
+) -> None:
+    site(folder, lease={"publish_dir": f"'{folder}'"}, slurm={"gate": f"'{kind}'"})
+    say(folder, state, age)
+    assert call("s.sh").exit_code == 0
+    words = " ".join(argv(folder))
+    assert (("--hold" in words) or ("--begin=uts" in words)) is acts
+    assert (",gate=" in words) is acts
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "no health"])
+def test_where_nobody_can_tell_whether_the_controller_acts_the_gate_ends_by_itself(
+    folder: Path, text: str | None
+) -> None:
+    site(folder, lease={"publish_dir": f"'{folder}'"}, slurm={"gate": "'hold'"})
+    if text is not None:
+        (folder / NAME).write_text(text)
+    assert site_gate().kind == "begin"
+    site(folder, lease={"publish_dir": "''"}, slurm={"gate": "'hold'"})
+    assert site_gate().kind == "begin"
 
 
 def test_a_gate_holds_for_a_second_at_least(folder: Path) -> None:

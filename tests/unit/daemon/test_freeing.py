@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.errors import StoreBusy
-from slurm_fair.host.state_folder import Places
+from slurm_fair.host.state_folder import Places, all_free_until
 from slurm_fair.slurm.fail_open import Liberated
 from slurm_fair.store import open_journal
 from tests.support import journals
@@ -49,7 +49,8 @@ def _free(places: Places, *rounds: Liberated) -> list[tuple[int, bool]]:
 
 
 def test_when_all_are_free_nothing_of_ours_is_left(places: Places, caplog: pytest.LogCaptureFixture) -> None:
-    assert _free(places, Liberated(3, ())) == []
+    assert _free(places, Liberated(3, (), read_at=50.0)) == []
+    assert all_free_until(places) == 50.0, "what comes later is found by the dead-man's timer"
     assert not places.heartbeat.exists()
     assert not places.fail_open.exists()
     assert [record.getMessage() for record in caplog.records] == [

@@ -10,6 +10,7 @@ import pytest
 from slurm_fair.config.lease import LeaseSection
 from slurm_fair.config.sections import Config, SlurmSection
 from slurm_fair.config.tree import from_tree
+from slurm_fair.config.words import config_page
 from slurm_fair.daemon.parts import (
     commands_of,
     conf_of,
@@ -17,6 +18,7 @@ from slurm_fair.daemon.parts import (
     knowing_rules_of,
     planner_of,
     rules_of,
+    waiting_for_start,
 )
 from slurm_fair.errors import ConfigError, SlurmFairError
 from slurm_fair.host.state_folder import Places
@@ -199,3 +201,13 @@ def test_the_dead_man_waits_three_quarters_of_a_lease_and_no_longer_than_one(
     term: float, limit: float
 ) -> None:
     assert heartbeat_limit(Config(lease=LeaseSection(term=term))) == limit
+
+
+def test_the_page_of_the_configuration_names_each_setting_that_waits_for_a_start() -> None:
+    other = config(
+        storage={"dir": "/x", "keep_days": 1}, slurm={"conf": "/x", "client_timeout": 1, "notice": False}
+    )
+    waiting = waiting_for_start(Config(), other)
+    assert len(waiting) == 4
+    (line,) = [line for line in config_page().splitlines() if "wait for a restart" in line]
+    assert all(f"`{name}`" in line for name in waiting)

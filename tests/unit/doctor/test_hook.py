@@ -73,7 +73,7 @@ def test_several_differences_are_one_line_with_one_cure(tmp_path: Path) -> None:
     assert "\n" not in finding.what
     assert f"{tmp_path / 'job_submit.lua'} does not say what the configuration says: gate = " in finding.what
     assert "; gate_seconds = 7, two leases are 1800 s" in finding.what
-    assert "slurm-fair init --only plugin --force" in finding.cure
+    assert hook.HOOK_ANEW in finding.cure
 
 
 # -- what it says ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 from slurm_fair.config.sections import ScopeSection
 from slurm_fair.doctor import Level
+from slurm_fair.doctor.hook import HOOK_ANEW
 from slurm_fair.doctor.machines import floods, nodes
 from slurm_fair.model import LeftAlone
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
@@ -53,3 +54,4 @@ def test_jobs_that_no_gate_keeps_back_are_warned_of(
     found = list(floods(seen, scope))
     assert [finding.level for finding in found] == ([WARNING] if words else [])
     assert all(words is not None and words in finding.cure for finding in found)
+    assert all(HOOK_ANEW in finding.cure for finding in found)

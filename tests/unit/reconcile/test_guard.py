@@ -73,9 +73,14 @@ def test_each_kind_has_its_own_limit_and_the_order_stays() -> None:
     assert [a.record for a in allowed] == [1, 10, 11, 20, 21]
 
 
-def test_asking_and_requeueing_have_a_limit_each() -> None:
-    allowed, _ = hold_back([*acts(Verb.ASK, 2), *acts(Verb.REQUEUE, 2, 10)], Limits(revokes=2))
-    assert len(allowed) == 4
+@pytest.mark.parametrize(
+    ("revokes", "done"), [(0, []), (1, [10]), (2, [10, 11]), (3, [1, 10, 11]), (4, [1, 2, 10, 11])]
+)
+def test_asking_and_requeueing_share_a_limit_and_requeues_come_first(revokes: int, done: list[int]) -> None:
+    allowed, note = hold_back([*acts(Verb.ASK, 2), *acts(Verb.REQUEUE, 2, 10)], Limits(revokes=revokes))
+    assert [a.record for a in allowed] == done
+    left = f"{4 - len(done)} of 4 acts wait for the next tick ([guard] limits)"
+    assert note == ("" if len(done) == 4 else left)
 
 
 def test_nothing_to_do_is_nothing_to_tell() -> None:

@@ -319,7 +319,19 @@ def test_print_shows_the_script_and_submits_nothing(tmp_path: Path) -> None:
     done = fair_sbatch(tmp_path, "--print", "s.sh")
     assert done.returncode == 0
     assert done.stdout.startswith("#!/bin/bash\n#SBATCH -G1\n")
+    assert "fair-sbatch:" not in done.stdout
     assert not (tmp_path / "argv").exists()
+
+
+def test_print_shows_on_standard_error_the_options_with_which_it_would_be_submitted(tmp_path: Path) -> None:
+    (tmp_path / "s.sh").write_text("#!/bin/bash\n#SBATCH -G1\n")
+    words = ["--no-gate", "-t", "5", "--comment=it's\nmine", "--job-name=a b"]
+    shown = fair_sbatch(tmp_path, "--print", *words, "s.sh").stderr
+    assert re.fullmatch(r"fair-sbatch: the script goes to: sbatch [^\n]+\n", shown)
+    (tmp_path / "try.sh").write_text(f"printf '%s\\n' {shown.partition(': sbatch ')[2]}")
+    asked = subprocess.run(["bash", str(tmp_path / "try.sh")], capture_output=True, text=True, check=True)
+    assert fair_sbatch(tmp_path, *words, "s.sh").returncode == 0
+    assert asked.stdout == (tmp_path / "argv").read_text()
 
 
 def test_bytes_that_are_no_text_survive(tmp_path: Path) -> None:

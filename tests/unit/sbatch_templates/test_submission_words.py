@@ -105,9 +105,15 @@ def test_notes_stand_on_standard_error_and_the_job_is_submitted_all_the_same(tmp
     (tmp_path / "train.sh").write_text("#!/bin/bash\n")
     done = run(tmp_path, "--print", "--no-requeue", "--gpus=1", "train.sh")
     assert done.returncode == 0
-    assert done.stderr.startswith("fair-sbatch: --no-requeue: ")
-    assert len(done.stderr.splitlines()) == 1
+    options, note = done.stderr.splitlines()
+    assert options.startswith("fair-sbatch: the script goes to: sbatch --no-requeue --gpus=1 --comment=")
+    assert note.startswith("fair-sbatch: --no-requeue: ")
     assert "fair-sbatch:" not in done.stdout
+
+
+def said_of(shown: str) -> str:
+    """The lines on standard error without the options of sbatch, which stand first."""
+    return shown.partition("\n")[2]
 
 
 def test_a_job_asks_for_the_profiler_in_its_stamp() -> None:
@@ -124,7 +130,7 @@ def test_who_asks_a_site_without_a_profiler_is_told(tmp_path: Path, enabled: str
     (tmp_path / "s.sh").write_text("#!/bin/sh\n")
     config = {"SLURM_FAIR_CONFIG": str(tmp_path / "c.toml")}
     done = run(tmp_path, "--profile", "--gpus=1", "--time=10", "--print", "s.sh", **config)
-    assert (done.returncode, done.stderr) == (0, said)
+    assert (done.returncode, said_of(done.stderr)) == (0, said)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_who_can_get_no_turn_of_the_profiler_is_told_at_once(
     (tmp_path / "s.sh").write_text("#!/bin/sh\n")
     config = {"SLURM_FAIR_CONFIG": str(tmp_path / "c.toml")}
     done = run(tmp_path, "--profile", *options, "--time=10", "--print", "s.sh", **config)
-    lines = done.stderr.splitlines()
+    lines = said_of(done.stderr).splitlines()
     assert (done.returncode, len(lines)) == (0, len(said))
     assert all(line.startswith(f"fair-sbatch: {each}") for line, each in zip(lines, said, strict=True))
 
