@@ -80,9 +80,7 @@ def test_all_others_are_taken(lab: Lab, words: tuple[str, ...]) -> None:
 def test_no_waiting_job_becomes_such_a_one(lab: Lab) -> None:
     job, said = send(lab, "--gpus=a100:1")
     assert "gate=uts" in record(lab, job)["Comment"], said
-    two = lab.run(
-        "scontrol", "update", f"jobid={job}", "gres=gpu:a100:1,gpu:v100:1", user=OWNER, check=False
-    )
+    two = lab.run("scontrol", "update", f"jobid={job}", "gres=gpu:a100:1,gpu:v100:1", user=OWNER, check=False)
     assert (DENIED in two.stderr, "v100" in lab.run("squeue", "-h", "-j", job, "-o", "%b").stdout) == (
         True,
         False,
