@@ -245,3 +245,11 @@ def test_a_larger_size_takes_no_cpus_that_the_smaller_one_does_not_give_back() -
     plan = fair(claim_weight=10_000.0).plan(seen)
     assert plan.memory["period"]["how"] == "solver"
     assert objections(plan, seen) == ""
+
+
+def test_nobody_waits_beside_a_node_because_the_solver_named_another() -> None:
+    """The solver lays jobs 2 to 4 on one node, which has the GPUs for all and the CPUs for one."""
+    nodes = {name: node(4, cpus=16) for name in ("n1", "n2", "n3")}
+    jobs = [job(1, cpus=1), *(job(base, cpus=cpus, tenant="b") for base, cpus in ((2, 8), (3, 10), (4, 10)))]
+    given = granted(fair(), tight(jobs, [], 1, nodes))
+    assert {name: sum(on.values()) for name, on in given.items()} == {"1": 4, "2": 1, "3": 1}
