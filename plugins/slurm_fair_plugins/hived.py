@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,11 +20,13 @@ from slurm_fair.policy import (
     Words,
     consolidated,
     find,
+    never_stopped,
     oldest_first,
     only_renews,
     ordered,
     over_array_limit,
     whole_parts,
+    with_never_stopped,
 )
 
 WORDS = Words(
@@ -32,7 +35,6 @@ WORDS = Words(
     revoked="the owner of the cell that was lent to it has come back",
     waits="its virtual cluster is full and no cell is idle",
 )
-GUARANTEED = "guaranteed"  # in memory: keys of the jobs that run in their own tenant's cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,12 @@ def cells(gpus: Ints, node_gpus: int) -> Ints:
 
 def _owners(view: View) -> Bools:
     """Jobs that were guaranteed their cells and still have them."""
-    kept = np.array(view.memory.get(GUARANTEED, ()), dtype=np.int64)
+    kept = never_stopped(view.memory)
     return (find(kept, view.snapshot.jobs.key) >= 0) & (view.lease_row >= 0) & ~view.revoking
 
 
-def _memory(view: View, owners: Bools) -> dict[str, list[int]]:
-    return {GUARANTEED: view.snapshot.jobs.key[owners].tolist()}
+def _memory(view: View, owners: Bools) -> Mapping[str, Any]:
+    return with_never_stopped({}, view.snapshot.jobs.key[owners])
 
 
 def _in_own_cells(view: View, waits: Ints, owners: Bools) -> Ints:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from slurm_fair.model import LeaseTerms
+from slurm_fair.model.reservation import reservations
 from slurm_fair_plugins.hived import Hived, cells
 from slurm_fair_plugins.yarn_cs import YarnCs
 from tests.support.builders import JobSpec, job
+from tests.support.fake_cluster import Site
+from tests.support.fake_slurm import Work
 from tests.support.rounds import Play
 
 TWO_NODES = {"n1": 8, "n2": 8}
@@ -66,3 +70,27 @@ def test_idle_cells_are_lent_where_a_static_quota_leaves_them_idle() -> None:
 )
 def test_a_cell_is_a_power_of_two_and_then_whole_nodes(gpus: int, cell: int) -> None:
     assert cells(np.array([gpus]), 8).tolist() == [cell]
+
+
+def test_nobody_waits_beside_nodes_that_are_set_aside_for_the_end_of_a_guaranteed_job() -> None:
+    """A gang of two whole nodes can only borrow, and jobs in their own cells have the others for good."""
+    terms = LeaseTerms(
+        term=60.0,
+        interval=10.0,
+        grace=4.0,
+        start_timeout=10.0,
+        aligned=False,
+        reserve_after=60.0,
+        renewal=15.0,
+    )
+    weights = dict.fromkeys("abc", 1.0)
+    site = Site.build({"n1": 4, "n2": 4, "n3": 4}, terms=terms, policy=Hived(), weights=weights)
+    for gpus, tenant in ((4, "a"), (2, "c")):
+        site.world.submit(gpus, tenant, gate_seconds=600.0)
+        site.run(20)
+    site.world.submit(8, "b", nodes=2, gpus_per_node=4, gate_seconds=600.0)
+    site.run(150)
+    assert reservations(site.standing.memory) == ()
+    late = site.world.submit(3, "c", gate_seconds=600.0, work=Work(seconds=30.0))
+    site.run(10)
+    assert site.world.records[late].state == "RUNNING"
