@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -79,6 +79,7 @@ class Hived:
             keep=owners,
             place=buddies.place,
             next_row=buddies.next_row,
+            on_laid=buddies.laid,
             score=borrows,
             words=WORDS,
         )
@@ -129,7 +130,8 @@ class _Buddies:
         self._to_be_had = nodes.capacity - np.bincount(held.node[stays], held.gpus[stays], len(nodes)).astype(
             np.int64
         )
-        self._owner = False
+        self._owner = self._whole = False
+        self._sizes: Sequence[int] = ()
 
     def next_row(self, row: int) -> None:
         """Note the row whose gang is placed next."""
@@ -139,10 +141,15 @@ class _Buddies:
         """Sites of the gang in this room; None also where a better node takes it once lent cells are back."""
         alone = gang.nodes == 1 and not gang.whole and not gang.wanted
         sites = self._split(room, gang) if self._owner and alone else consolidated(room, gang)
-        for node, gpus in sites or ():
-            self._own[node] += gpus if self._owner else 0
-            self._to_be_had[node] -= gpus
+        self._whole, self._sizes = gang.whole, room.pools.size_of
         return sites
+
+    def laid(self, sites: Sites) -> None:
+        """Count the GPUs of the gang that was placed last, as Slurm splits them; nobody shares whole nodes."""
+        for node, gpus in sites:
+            taken = self._sizes[node] if self._whole else gpus
+            self._own[node] += taken if self._owner else 0
+            self._to_be_had[node] -= taken
 
     def _split(self, room: Room, gang: Gang) -> Sites | None:
         """The node with most guaranteed GPUs that has the gang's, those that are lent included."""
