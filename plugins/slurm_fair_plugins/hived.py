@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,11 +20,13 @@ from slurm_fair.policy import (
     Words,
     consolidated,
     find,
+    never_stopped,
     oldest_first,
     only_renews,
     ordered,
     over_array_limit,
     whole_parts,
+    with_never_stopped,
 )
 
 WORDS = Words(
@@ -32,7 +35,6 @@ WORDS = Words(
     revoked="the owner of the cell that was lent to it has come back",
     waits="its virtual cluster is full and no cell is idle",
 )
-GUARANTEED = "guaranteed"  # in memory: keys of the jobs that run in their own tenant's cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Hived:
             keep=owners,
             place=buddies.place,
             next_row=buddies.next_row,
+            on_laid=buddies.laid,
             score=borrows,
             words=WORDS,
         )
@@ -93,12 +96,12 @@ def cells(gpus: Ints, node_gpus: int) -> Ints:
 
 def _owners(view: View) -> Bools:
     """Jobs that were guaranteed their cells and still have them."""
-    kept = np.array(view.memory.get(GUARANTEED, ()), dtype=np.int64)
+    kept = never_stopped(view.memory)
     return (find(kept, view.snapshot.jobs.key) >= 0) & (view.lease_row >= 0) & ~view.revoking
 
 
-def _memory(view: View, owners: Bools) -> dict[str, list[int]]:
-    return {GUARANTEED: view.snapshot.jobs.key[owners].tolist()}
+def _memory(view: View, owners: Bools) -> Mapping[str, Any]:
+    return with_never_stopped({}, view.snapshot.jobs.key[owners])
 
 
 def _in_own_cells(view: View, waits: Ints, owners: Bools) -> Ints:
@@ -127,7 +130,8 @@ class _Buddies:
         self._to_be_had = nodes.capacity - np.bincount(held.node[stays], held.gpus[stays], len(nodes)).astype(
             np.int64
         )
-        self._owner = False
+        self._owner = self._whole = False
+        self._sizes: Sequence[int] = ()
 
     def next_row(self, row: int) -> None:
         """Note the row whose gang is placed next."""
@@ -137,10 +141,15 @@ class _Buddies:
         """Sites of the gang in this room; None also where a better node takes it once lent cells are back."""
         alone = gang.nodes == 1 and not gang.whole and not gang.wanted
         sites = self._split(room, gang) if self._owner and alone else consolidated(room, gang)
-        for node, gpus in sites or ():
-            self._own[node] += gpus if self._owner else 0
-            self._to_be_had[node] -= gpus
+        self._whole, self._sizes = gang.whole, room.pools.size_of
         return sites
+
+    def laid(self, sites: Sites) -> None:
+        """Count the GPUs of the gang that was placed last, as Slurm splits them; nobody shares whole nodes."""
+        for node, gpus in sites:
+            taken = self._sizes[node] if self._whole else gpus
+            self._own[node] += taken if self._owner else 0
+            self._to_be_had[node] -= taken
 
     def _split(self, room: Room, gang: Gang) -> Sites | None:
         """The node with most guaranteed GPUs that has the gang's, those that are lent included."""

@@ -17,6 +17,7 @@ from slurm_fair.policy.memory import (
     keep_tenant_numbers,
     tenant_numbers,
 )
+from slurm_fair.policy.never_stopped import never_stopped, with_never_stopped
 from slurm_fair.policy.orders.alike import alike
 from slurm_fair.policy.orders.apportion import whole_parts
 from slurm_fair.policy.orders.array_limits import over_array_limit
@@ -100,6 +101,7 @@ __all__ = [
     "load",
     "merged",
     "names",
+    "never_stopped",
     "oldest_first",
     "once",
     "only_one_shape",
@@ -118,4 +120,5 @@ __all__ = [
     "usual_gpus",
     "whole_parts",
     "with_again",
+    "with_never_stopped",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from slurm_fair.model import Aside, Blocked, Leases, Snapshot
 from slurm_fair.model.columns import Bools, Ints, all_of, any_of, find
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
 from slurm_fair.policy.packing.room import Room
@@ -124,13 +125,11 @@ def _without_those_who_stay(view: View) -> Means | None:
     stays = ~(leaves | view.revoking)[held.row]
     if not any_of(stays):
         return None
-    parts = np.bincount(held.row)[held.row][stays]
-    row, node = held.row[stays], held.node[stays]
-    shares = (held.gpus[stays], -(-jobs.cpus[row] // parts), -(-jobs.memory_mb[row] // parts))
+    node, amounts = held.node[stays], shares(held, held.row, jobs, view.snapshot.sizes)
     whole = (nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
     gpus, cpus, memory_mb = (
-        have - np.bincount(node, of, len(nodes)).astype(np.int64)
-        for have, of in zip(whole, shares, strict=True)
+        have - np.bincount(node, of[stays], len(nodes)).astype(np.int64)
+        for have, of in zip(whole, amounts, strict=True)
     )
     return Means(np.maximum(gpus, 0), cpus, memory_mb)
 

@@ -12,9 +12,9 @@ first place when its time has come. Its plan may only say that some gangs wait f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
 from slurm_fair.model.sizes import shares
+from slurm_fair.policy.never_stopped import never_stopped
 from slurm_fair.policy.packing.gang import Gang, Pools
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
@@ -56,10 +57,10 @@ class _Ends(NamedTuple):
     end: Floats
 
     @classmethod
-    def of(cls, view: View, nodes: Ints | None = None) -> Self:
-        """The ends of leases as the view has them, or of those on some nodes."""
-        places, jobs = view.lease_places, view.snapshot.jobs
-        goes = (jobs.revocable | view.revoking)[places.row]
+    def of(cls, view: View, able: Bools, nodes: Ints | None = None) -> Self:
+        """The ends of leases as the view has them, or of those on some nodes; `able` = jobs that give way."""
+        places = view.lease_places
+        goes = able[places.row]
         if nodes is not None:
             here = np.zeros(len(view.bare_gpus), dtype=bool)
             here[nodes] = True
@@ -73,8 +74,11 @@ class _Ends(NamedTuple):
         end = np.where(view.revoking[row], view.now, np.maximum(view.lease_end[row], view.now))
         return cls(free, row, node, tuple(each[goes] for each in amounts), end)
 
-    def after(self, plan: Plan, view: View) -> Self:
-        """The ends as the plan leaves them: a renewed or granted job holds GPUs until its new lease ends."""
+    def after(self, plan: Plan, view: View, able: Bools) -> Self:
+        """The ends as the plan leaves them: a renewed or granted job holds GPUs until its new lease ends.
+
+        One that is granted and does not give way holds them for good.
+        """
         places, granted, renewed = plan.places, view.terms.end_for(view.now), view.terms.renewed_end(view.now)
         verdict = plan.verdict[self.row]
         stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
@@ -90,14 +94,16 @@ class _Ends(NamedTuple):
         over = (ended <= view.now) & ~view.revoking[self.row]
         beat = next_renewals(key, ended, view.terms, view.memory)  # until then it keeps its GPUs
         end = np.where(over, np.where(beat <= view.now, renewed, beat), self.end)[stays]
+        goes = able[places.row]
         return type(self)(
             free,
-            np.concatenate((self.row[stays], places.row)),
-            np.concatenate((self.node[stays], places.node)),
+            np.concatenate((self.row[stays], places.row[goes])),
+            np.concatenate((self.node[stays], places.node[goes])),
             tuple(
-                np.concatenate((held[stays], taken)) for held, taken in zip(self.amounts, new, strict=True)
+                np.concatenate((held[stays], taken[goes]))
+                for held, taken in zip(self.amounts, new, strict=True)
             ),
-            np.concatenate((end, np.full(len(places), granted))),
+            np.concatenate((end, np.full(np.count_nonzero(goes), granted))),
         )
 
     def one_is_enough(self, need: Sequence[Ints | int], able: Bools) -> bool:
@@ -122,6 +128,14 @@ class _Ends(NamedTuple):
             met[node[enough]] = end[enough]  # the earliest of each node is written last
             at = np.maximum(at, met)
         return at
+
+
+def _gives_way(view: View, memory: Mapping[str, Any]) -> Bools:
+    """Jobs for the ends of whose leases somebody may wait: not those that their policy never stops."""
+    jobs = view.snapshot.jobs
+    kept = find(jobs.key, never_stopped(memory))
+    able: Bools = (jobs.revocable & ~view.flags(kept[kept >= 0])) | view.revoking
+    return able
 
 
 def reserves(terms: LeaseTerms, policy: Policy) -> bool:
@@ -149,7 +163,7 @@ def _still(view: View, one: ReservedNodes) -> ReservedNodes | None:
     nodes = np.array([names.index(name) if name in names else -1 for name in one.nodes], dtype=np.int64)
     if nodes.min(initial=0) < 0 or not view.snapshot.nodes.usable[nodes].all():
         return None
-    ends = _Ends.of(view, nodes)
+    ends = _Ends.of(view, _gives_way(view, view.memory), nodes)
     due = float(ends.met_at(one.amounts[: len(ends.free)], view.now)[nodes].max())
     return one._replace(due=due) if np.isfinite(due) else None
 
@@ -203,7 +217,8 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     key = int(jobs.key[row])
     if any(each.key == key for each in kept):
         return None
-    site = _soonest(view, row, kept, _Ends.of(view).after(plan, view))
+    able = _gives_way(view, plan.memory)
+    site = _soonest(view, row, kept, _Ends.of(view, able).after(plan, view, able))
     if site is None or site.due <= view.now or any(each.gpu_type == site.gpu_type for each in kept):
         return None
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())

@@ -239,7 +239,7 @@ def _descended(fleet: _Fleet, age: Floats, left: Floats, alone: Floats, limit_se
 
 def _peak(fleet: _Fleet, fraction: Table, age: Floats, left: Floats, alone: Floats) -> float:
     can = fleet.can
-    got = np.maximum((fraction * fleet.rate).sum(axis=1)[can], 1e-300)
+    got = np.maximum((fraction * fleet.rate).sum(axis=1)[can], 1e-200)
     return float(((age[can] + left[can] / got) / alone[can]).max())
 
 

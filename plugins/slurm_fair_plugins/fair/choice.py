@@ -154,12 +154,29 @@ class PeriodChoice:
         return _Given(mine, gpus[mine], usual_gpus(view)[mine] * speed * self.worth.own[has])
 
     def _wished(self, lots: Lots, answer: LotsAnswer) -> tuple[Plan, Ints]:
-        """The walk with the solver's choice first: who stays, then who was given a node, which it asks for.
+        """The walk by the solver's choice, and the rows that stop to go on where the solver wants them.
+
+        The solver knows that the nodes of each lot have its CPUs and memory, not that they have those of several
+        lots together. So those who wait and find no room on the nodes of their lots are walked as they asked
+        themselves, without a lot; all who wait are, where that leaves others over.
+        """
+        got = (answer.lot >= 0).nonzero()[0]
+        plan, moved = self._with_lots(lots, answer, got)
+        waits = self.view.waiting[lots.rows]
+        for every in (False, True) if self.view.wants_more_than_gpus else ():
+            left = waits[got] & ~np.isin(lots.rows[got], plan.granted)
+            if not any_of(left):
+                break
+            got = got[~(waits[got] if every else left)]
+            plan, moved = self._with_lots(lots, answer, got)
+        return plan, moved
+
+    def _with_lots(self, lots: Lots, answer: LotsAnswer, got: Ints) -> tuple[Plan, Ints]:
+        """The walk with these jobs first: who stays, then who was given nodes, which it asks for.
 
         With it the rows that stop to go on where the solver wants them.
         """
         view = self.view
-        got = (answer.lot >= 0).nonzero()[0]
         lot = answer.lot[got]
         chosen, gpus, goes = lots.rows[got], lots.gpus[lot], lot >= lots.stays
         going, named = chosen[goes], lots.nodes_of(lot[goes], chosen[goes])

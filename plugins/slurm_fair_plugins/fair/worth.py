@@ -37,6 +37,7 @@ _LEAST_REPAY_LEASES = 1e-6  # what is lacking is back at once
 _DEBT_WEIGHT = 100.0  # worth per GPU-hour of an hour of quota too many that a tenant lacks
 # The makespan guard looks so many leases ahead, and no further than a small part of the backlog.
 _AHEAD_TERMS, _AHEAD_PART = 2.0, 0.05
+_MOST_DEBT_HOURS = 1e200  # beside weights that are next to nothing, so that no sum overflows
 _SLIVER = 1e-9  # of a GPU
 # While a tenant lacks too much, jobs beyond quotas have this much left at least: anybody may always say a second.
 _LEAST_BEYOND_SECONDS, _LEAST_BEYOND_TERMS = 240.0, 0.25
@@ -130,9 +131,11 @@ class Worth:
         urgent = slack < aims.margin_seconds
         ahead_seconds = min(_AHEAD_TERMS * view.terms.term, _AHEAD_PART * backlog)
         known = remaining.known[rows]
-        critical = known & (at_best + ahead_seconds >= aims.makespan_part * backlog)
+        critical = known & (at_best + ahead_seconds >= aims.makespan_part * backlog) & np.isfinite(at_best)
         claim = aims.claim * np.where(urgent, 1.0 + (aims.margin_seconds - slack) / HOUR, 0.0)
-        guard = aims.makespan * np.where(critical, 1.0 + at_best / max(backlog, 1.0), 0.0)
+        guard = aims.makespan * np.where(
+            critical, 1.0 + np.where(critical, at_best, 0.0) / max(backlog, 1.0), 0.0
+        )
         short = HOUR / left
         ahead = _ahead(view, rows, short + np.maximum(claim, guard), critical)
         tenant = view.snapshot.jobs.tenant[rows]
@@ -219,7 +222,8 @@ def _debt_hours(view: View) -> Floats:
     """[tenant]: hours of its quota that it lacks: GPU time that it was owed and wanted and did not have."""
     sums, quota = view.tenant_sums, view.tenant_quota
     lacks = take_or(np.maximum(sums.owed_demand - sums.had, 0.0), view.tenant_account, 0.0)
-    return ratio(lacks, quota * HOUR, nothing=0.0)
+    an_hour = np.where(quota > 0, np.maximum(quota * HOUR, lacks / _MOST_DEBT_HOURS), 0.0)
+    return ratio(lacks, an_hour, nothing=0.0)
 
 
 def has_shapes(snapshot: Snapshot) -> bool:
@@ -238,9 +242,10 @@ def _slack(view: View, rows: Ints, remaining: Remaining, crowd: int, aims: Objec
     sharing = np.full(len(rows), float(crowd))
     if has_shapes(view.snapshot):
         sharing = sharing * usual_gpus(view)[rows]
-    due = view.first_submit[rows] + stretched(view, sharing, done + left, aims.stretch)
     crowded = crowd > view.snapshot.total_gpus  # else nobody has to wait: quotas alone decide
-    known = remaining.known[rows] & crowded & (aims.claim > 0)
+    known = remaining.known[rows] & crowded & (aims.claim > 0) & np.isfinite(left)
+    left = np.where(known, left, 0.0)
+    due = view.first_submit[rows] + stretched(view, sharing, done + left, aims.stretch)
     return np.where(known, due - view.now - left, np.inf)
 
 

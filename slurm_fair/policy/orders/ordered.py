@@ -67,6 +67,7 @@ class OrderOptions(TypedDict, total=False):
     place: str | Placer  # how a gang is laid over nodes
     on_move: Callable[[Ints], None] | None  # is told the rows that stop to go on where there is room for them
     next_row: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
+    on_laid: Callable[[Sites], None] | None  # is told the GPUs that it got, as Slurm will split them
     score: Floats | Callable[[], Floats] | None  # the numbers that decided, or what works them out
     memory: Mapping[str, Any] | None  # for the next plan
     words: Words  # what is said of each decision
@@ -83,6 +84,7 @@ USUAL: OrderOptions = {
     "place": CONSOLIDATED,
     "on_move": None,
     "next_row": None,
+    "on_laid": None,
     "score": None,
     "memory": None,
     "words": WORDS,
@@ -341,10 +343,13 @@ class _OrderWalk(Walk):
             super().keep_gpus(job, contest_place, ways)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
-        """The placer may want to know whose gang it is."""
+        """The placer may want to know whose gang it is, and what became of it."""
         if self._next_row is not None:
             self._next_row(self.candidates.rows.item(job))
-        return super().place(job, ways, evict)
+        sites, on_laid = super().place(job, ways, evict), self._setup.how["on_laid"]
+        if sites is not None and on_laid is not None:
+            on_laid(sites)
+        return sites
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         row = self.candidates.rows.item(job)

@@ -14,6 +14,7 @@ import numpy as np
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Ints, ranks
 from slurm_fair.model.once import once
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.placement import Placer
 from slurm_fair.policy.packing.room import Amounts, Loss, Room
@@ -259,11 +260,10 @@ class _Stakes:
         """Placement by contested job and usable node, and the GPUs, CPUs and memory there."""
         jobs, rows = self._view.snapshot.jobs, self._rows
         held = self._view.lease_places.renumber(ranks(len(jobs), rows))
-        parts = np.bincount(held.row, minlength=len(rows))
-        held = held.take(self._pools.usable[held.node])
-        cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])
-        memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
-        return held, (held.gpus, cpus, memory_mb)
+        of_use = self._pools.usable[held.node]
+        # By the sizes that they hold: a plan may be asking other sizes of elastic ones in this view.
+        gpus, cpus, memory_mb = shares(held, rows[held.row], jobs, self._view.snapshot.sizes)
+        return held.take(of_use), (gpus[of_use], cpus[of_use], memory_mb[of_use])
 
     @once
     def _amounts(self) -> list[Amounts]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from slurm_fair.model import LeaseTerms
+from slurm_fair.model.reservation import reservations
 from slurm_fair_plugins.hived import Hived, cells
 from slurm_fair_plugins.yarn_cs import YarnCs
-from tests.support.builders import JobSpec, job
+from tests.support.accounts import places, view
+from tests.support.builders import JobSpec, job, node, snapshot
+from tests.support.fake_cluster import Site
+from tests.support.fake_slurm import Work
 from tests.support.rounds import Play
 
 TWO_NODES = {"n1": 8, "n2": 8}
@@ -66,3 +71,39 @@ def test_idle_cells_are_lent_where_a_static_quota_leaves_them_idle() -> None:
 )
 def test_a_cell_is_a_power_of_two_and_then_whole_nodes(gpus: int, cell: int) -> None:
     assert cells(np.array([gpus]), 8).tolist() == [cell]
+
+
+def test_nobody_waits_beside_nodes_that_are_set_aside_for_the_end_of_a_guaranteed_job() -> None:
+    """A gang of two whole nodes can only borrow, and jobs in their own cells have the others for good."""
+    terms = LeaseTerms(
+        term=60.0,
+        interval=10.0,
+        grace=4.0,
+        start_timeout=10.0,
+        aligned=False,
+        reserve_after=60.0,
+        renewal=15.0,
+    )
+    weights = dict.fromkeys("abc", 1.0)
+    site = Site.build({"n1": 4, "n2": 4, "n3": 4}, terms=terms, policy=Hived(), weights=weights)
+    for gpus, tenant in ((4, "a"), (2, "c")):
+        site.world.submit(gpus, tenant, gate_seconds=600.0)
+        site.run(20)
+    site.world.submit(8, "b", nodes=2, gpus_per_node=4, gate_seconds=600.0)
+    site.run(150)
+    assert reservations(site.standing.memory) == ()
+    late = site.world.submit(3, "c", gate_seconds=600.0, work=Work(seconds=30.0))
+    site.run(10)
+    assert site.world.records[late].state == "RUNNING"
+
+
+def test_a_gang_over_two_nodes_counts_there_as_slurm_splits_it() -> None:
+    """The first node gives all that it has and no even part: what is gone there is not lent."""
+    jobs = [job(1, gpus=3, nodes=2), job(2, gpus=4, nodes=2), job(3, gpus=3), *small(4, 2, "a")]
+    seen = view(snapshot(nodes={"n1": node(8, gpus_others=1), "n2": node(8)}, jobs=jobs))
+    assert set(places(seen.snapshot, Hived().plan(seen))) == {"1", "2", "3", "4", "5"}
+
+
+def test_a_gang_of_whole_nodes_leaves_nothing_of_them_for_which_another_would_wait() -> None:
+    seen = view(snapshot(nodes=dict.fromkeys(("n1", "n2", "n3"), 8), jobs=[job(1, gpus=12), job(2, gpus=3)]))
+    assert set(places(seen.snapshot, Hived().plan(seen))) == {"1", "2"}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
+from slurm_fair.model.sizes import with_gangs
 from slurm_fair.policy import Contest, Gang, Pools, consolidated
 from tests.support.accounts import view
-from tests.support.builders import job, lease, leases, snapshot
+from tests.support.builders import NodeSpec, job, lease, leases, snapshot
+from tests.support.tight_views import tight
 
 # What runs under a lease that is over, in the order of deservingness: node -> GPUs.
 Holdings = list[dict[str, int]]
@@ -72,6 +76,18 @@ def test_what_evicting_could_place_is_not_given_up_for_good() -> None:
     arena = contest([{"n0": 8}], set(), nodes=1)
     assert arena.place(gang(8), evict=False) is None
     assert arena.place(gang(8)) == [(0, 8)]
+
+
+def test_an_elastic_job_gives_back_what_its_size_takes_though_it_is_asked_to_have_another() -> None:
+    nodes = {"n0": NodeSpec(gpus=4, cpus=8, memory_mb=16)}
+    runs = job(1, gpus=1, cpus=2, memory_mb=3, on={"n0": 1}, state=JobState.RUNNING)
+    seen = tight([runs], [lease(1, {"n0": 1}, end=0.0)], 1, nodes)
+    assert seen.snapshot.sizes is not None
+    larger = with_gangs(seen.snapshot.jobs, seen.snapshot.sizes, np.array([4]))
+    asked = replace(seen, snapshot=replace(seen.snapshot, jobs=larger))
+    row = np.zeros(1, dtype=np.int64)
+    arena = Contest(asked, Pools.of(asked.snapshot), consolidated, row, row, np.array([True]))
+    assert (arena.all.cpus.tolist(), arena.all.memory_mb.tolist()) == ([8], [16])
 
 
 on_nodes = st.dictionaries(st.sampled_from(["n0", "n1", "n2"]), st.integers(1, 2), min_size=1, max_size=2)

@@ -16,6 +16,7 @@ from slurm_fair.reconcile.for_whom import Spare, withdrawn
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.accounts import view
 from tests.support.builders import JobSpec, job, lease, leases, node, snapshot
+from tests.support.tight_views import tight
 
 RUNS: dict[str, Any] = {"state": JobState.RUNNING, "submit": 100.0}
 TERMS = LeaseTerms(term=900.0)
@@ -32,6 +33,18 @@ def test_who_waits_for_a_job_that_cannot_be_asked_is_blocked_only_where_leases_e
     plain = job(1, gpus=4, checkpoints=False, **RUNS)
     assert kept_out(plain)
     assert not kept_out(plain, term=NEVER_ENDS_SECONDS)
+
+
+@pytest.mark.parametrize("cpus", [2, 4])
+def test_an_elastic_job_keeps_others_out_by_what_it_takes_with_the_size_that_it_was_promised(
+    cpus: int,
+) -> None:
+    """Its 2 GPUs take 4 of 6 CPUs."""
+    jobs = [job(1, gpus=1, cpus=2, checkpoints=False), job(2, gpus=1, cpus=cpus)]
+    promised = lease(1, {"n1": 2}, phase=LeasePhase.GRANTED)
+    seen = tight(jobs, [promised], 1, {"n1": node(4, cpus=6)})
+    blocked = without_the_kept_out(seen, Astraea()).snapshot.jobs.blocked.tolist()
+    assert blocked == [Blocked.NOT_BLOCKED, Blocked.KEPT if cpus > 2 else Blocked.NOT_BLOCKED]
 
 
 def test_who_has_been_asked_to_leave_keeps_nobody_out_though_it_could_not_be_asked_again() -> None:

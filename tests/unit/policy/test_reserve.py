@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import Blocked, JobState, Leases, Plan, Snapshot, TickRecord, Verdict
-from slurm_fair.model.ids import label, parse_label
+from slurm_fair.model.ids import label, pack, parse_label
 from slurm_fair.model.reservation import reservations
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections
+from slurm_fair.policy.never_stopped import with_never_stopped
 from slurm_fair.policy.registry import load
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.reconcile import apply_plan
@@ -105,6 +106,25 @@ NOT_YET = [
 def test_no_node_is_set_aside_when(gang: JobSpec, after: float, policy: object) -> None:
     now = shown(seen(*RUNS, gang), held(*ENDS), after)
     assert reservations(with_new(ASTRAEA.plan(now), now, policy).memory) == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("kept", "nodes"), [((), ("n1", "n3")), ((1,), ("n2", "n3")), ((1, 6), ())], ids=str)
+def test_no_node_is_set_aside_that_waits_for_a_job_which_its_policy_never_stops(
+    kept: tuple[int, ...], nodes: tuple[str, ...]
+) -> None:
+    now = shown(seen(*RUNS, GANG), held(*ENDS))
+    plan = ASTRAEA.plan(now)
+    keys = np.array([pack(base) for base in kept], dtype=np.int64)
+    found = reservations(with_new(replace(plan, memory=with_never_stopped({}, keys)), now, ASTRAEA).memory)
+    assert [each.nodes for each in found] == ([nodes] if nodes else [])
+
+
+def test_what_waits_for_a_job_that_has_become_one_of_these_is_void() -> None:
+    now = shown(seen(*RUNS, GANG), held(*ENDS))
+    memory = planned(now).memory
+    keys = np.array([pack(1)], dtype=np.int64)
+    assert set_aside(replace(now, memory=memory), ASTRAEA).reserved
+    assert not set_aside(replace(now, memory=with_never_stopped(memory, keys)), ASTRAEA).reserved
 
 
 SOONER = {

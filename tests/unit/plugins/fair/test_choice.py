@@ -12,12 +12,15 @@ import pytest
 from slurm_fair.model import JobState
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.policy import View
+from slurm_fair.policy.check import objections
 from slurm_fair.policy.decided import decided
 from slurm_fair.solve.linear import Effort
 from slurm_fair.solve.lots import LotsAnswer, LotsProblem, best_lots
 from slurm_fair_plugins.fair import Fair, choice
 from tests.support.accounts import places, verdicts
-from tests.support.builders import NodeSpec, job, node
+from tests.support.any_view import NOW
+from tests.support.builders import NodeSpec, job, lease, node
+from tests.support.tight_views import tight
 from tests.support.told_play import ToldPlay
 
 HOUR = 3600.0
@@ -230,3 +233,23 @@ def test_a_walk_that_is_proven_to_be_near_the_best_is_not_solved_again() -> None
     seen = ToldPlay([job(base, gpus=1) for base in range(1, 9)], {"n1": 4}, left={}).seen()
     period = fair().plan(seen).memory["period"]
     assert (period["how"], period["value"]) == ("walk", pytest.approx(period["bound"]))
+
+
+def test_a_larger_size_takes_no_cpus_that_the_smaller_one_does_not_give_back() -> None:
+    """Job 1 asked for 2 CPUs a GPU and has one GPU; more would do it good, and its node has 2 CPUs left."""
+    nodes = {"n1": node(4, cpus=8), "n2": node(4, cpus=8)}
+    runs = [job(base, cpus=cpus, on={"n1": 1}, state=JobState.RUNNING) for base, cpus in ((1, 2), (2, 4))]
+    jobs = [*runs, *(job(base, cpus=4, tenant="b") for base in (3, 4))]
+    held = [lease(1, {"n1": 1}, end=NOW - 1), lease(2, {"n1": 1}, end=NOW + 500)]
+    seen = tight(jobs, held, 1, nodes)
+    plan = fair(claim_weight=10_000.0).plan(seen)
+    assert plan.memory["period"]["how"] == "solver"
+    assert objections(plan, seen) == ""
+
+
+def test_nobody_waits_beside_a_node_because_the_solver_named_another() -> None:
+    """The solver lays jobs 2 to 4 on one node, which has the GPUs for all and the CPUs for one."""
+    nodes = {name: node(4, cpus=16) for name in ("n1", "n2", "n3")}
+    jobs = [job(1, cpus=1), *(job(base, cpus=cpus, tenant="b") for base, cpus in ((2, 8), (3, 10), (4, 10)))]
+    given = granted(fair(), tight(jobs, [], 1, nodes))
+    assert {name: sum(on.values()) for name, on in given.items()} == {"1": 4, "2": 1, "3": 1}

@@ -310,3 +310,17 @@ def test_at_best_is_the_time_on_the_fastest_type() -> None:
     rates = {"1": (1.0, 4.0), "2": (0.0, 0.0)}
     found = worth(ToldPlay([job(1), job(2)], both, left={"1": HOUR, "2": HOUR}, rates=rates).seen())
     assert found.at_best.tolist() == pytest.approx([HOUR / 4.0, HOUR]), "as usual where it has no way now"
+
+
+@pytest.mark.parametrize("left", [math.inf, 1e300])
+def test_no_warning_comes_of_work_without_an_end_and_weights_that_are_next_to_nothing(left: float) -> None:
+    """Warnings are errors in tests."""
+    jobs = [job(1, gpus=4, tenant="a"), job(2, gpus=4, tenant="b"), job(3, gpus=4, tenant="b")]
+    seen = played(jobs, {1: 1.0, 2: 1.0}, weights={"a": 1e-300, "b": 1e12}).seen()
+    assert seen.snapshot.told is not None
+    told = seen.snapshot.told.with_columns(left_seconds=floats(left, HOUR, np.nan))
+    endless = replace(seen, snapshot=replace(seen.snapshot, told=told))
+    assert np.isfinite(worth(endless, claim=1e4, makespan=1e3, crowd=16).total).all()
+    owed = seen.ledger.tenants.with_columns(had=np.zeros(2), owed_demand=np.full(2, 1e300))
+    lacks = replace(endless, ledger=replace(seen.ledger, tenants=owed))
+    assert np.isfinite(worth(lacks, repay_leases=1.0).total).all()
