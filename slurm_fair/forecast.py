@@ -235,7 +235,10 @@ def _place(record: TickRecord, free: Bools) -> Ints:
 
 def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """The obstacle of each job: none where it passes soon, UNSETTLED for jobs that are not played."""
-    blocked = np.where(np.isin(seen.jobs.blocked, _PASSES), np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
+    passes = np.isin(seen.jobs.blocked, _PASSES)
+    # Our gate stands in the place of a begin time that is less than two intervals ahead.
+    passes |= (seen.jobs.blocked == Blocked.OWN_BEGIN) & seen.jobs.gated
+    blocked = np.where(passes, np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
     return np.where(later, np.int8(Blocked.UNSETTLED), blocked).astype(np.int8)
 
 

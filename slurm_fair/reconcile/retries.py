@@ -199,7 +199,7 @@ def _rest_after(outcome: Outcome, snapshot: Snapshot, interval: float, backoff: 
             else jobs.key == action.key
         )
         # A hold leaves the begin time as it is; only a begin gate has just taken its place.
-        moved = (jobs.blocked == Blocked.OWN_BEGIN) & np.isfinite(jobs.gate_until)
+        moved = (jobs.blocked == Blocked.OWN_BEGIN) & ~jobs.gated & np.isfinite(jobs.gate_until)
         rows = np.flatnonzero(same & moved)
         return backoff.until(
             dict(zip(jobs.key[rows].tolist(), jobs.gate_until[rows].tolist(), strict=True)), anew=True

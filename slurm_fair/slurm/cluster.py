@@ -46,6 +46,7 @@ from slurm_fair.slurm.reading.queue import Closing, Queue, may_take_gpus
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.reading.slurmctld import configured, started_at
+from slurm_fair.slurm.reading.spacing import AskedAgain
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.throughput import JobWords
@@ -75,7 +76,7 @@ class SlurmCluster:
         self._commands, self._settings, self._now = commands, settings, now
         self.marks = Marks(sink)
         self._queue = Queue(commands)
-        self._details, self._bearers = JobDetails(commands), Bearers()
+        self._details, self._bearers, self._again = JobDetails(commands), Bearers(), AskedAgain()
         self._layouts = GpuLayouts(commands)
         self._spans = NodeLimits(commands)
         self._absences = Absences()
@@ -224,17 +225,18 @@ class SlurmCluster:
         return self._at_first
 
     def _learn(self, rows: NDArray[np.void]) -> str:
-        """Ask for rarer news: details of new jobs, shares, reservations."""
+        """Ask for rarer news: details of new and of changed jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & may_take_gpus(rows)]
         ids = zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)
         submits = dict(zip(ids, living["submit"].tolist(), strict=True))
         if other := self._bearers.changed(submits):
             for memory in (self._details, self._layouts, self._spans):
                 memory.forget(other)
-        complaint = self._details.learn(
-            submits,
-            begins_without_mark(living, self._queue, self.marks, self._now()),
-        )
+        began = self._now()
+        again = self._again.among(living, began)
+        begins = begins_without_mark(living, self._queue, self.marks, began)
+        complaint = self._details.learn(submits, begins, again)
+        self._again.note(again, began, self._now())
         complaint = complaint or self._details.scheduled.learn(
             maybe_held_since(living, self._queue, self._details, self.marks)
         )

@@ -366,7 +366,7 @@ def _most_nodes(raw: NDArray[np.void], elastic: Collection[int], seen: Sighting)
     most[fixed] = raw["nodes"][fixed]
     rows = np.flatnonzero(waiting & (raw["nodes"] <= 1) & whole & several).tolist()
     who = [(int(raw["record"][row]), int(raw["restarts"][row])) for row in rows]
-    seen.spans.learn(who)
+    seen.spans.learn(who, seen.time)
     most[rows] = [seen.spans.of(*each) for each in who]
     return most
 

@@ -22,7 +22,7 @@ INTENT_COLUMNS = "epoch, time, verb, key, label, record, submit, restarts, nodes
 OUTCOME_COLUMNS = "outcome, detail, concluded, seconds"
 MARK_COLUMNS = (
     "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before, pin, "
-    "size, user_size, blameless"
+    "size, user_size, blameless, user_begin"
 )
 MOMENT_COLUMNS = "time, tenant, weight, had, owed_quota, owed_demand, gpus, demand, hourly"
 
@@ -128,14 +128,14 @@ def mark_row(mark: Mark) -> Row:
         int(mark.key), int(mark.whole_record), int(mark.record), float(mark.submit), int(mark.restarts),
         float(mark.gate_until), int(mark.pinned), float(mark.set_at), plain(mark.user_nodes),
         float(mark.gate_before), plain(mark.pin), plain(mark.size), plain(mark.user_size),
-        int(mark.blameless),
+        int(mark.blameless), float(mark.user_begin),
     )  # fmt: skip
 
 
 def mark_of(row: Row) -> Mark:
     """The mark of an unsealed row."""
-    key, whole, record, submit, restarts, gate_until, pinned, *rest, blameless = row
-    later = *rest, bool(blameless)
+    key, whole, record, submit, restarts, gate_until, pinned, *rest, blameless, user_begin = row
+    later = *rest, bool(blameless), user_begin
     return Mark(key, record, bool(whole), submit, restarts, gate_until, bool(pinned), *later)
 
 

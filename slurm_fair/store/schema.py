@@ -61,6 +61,17 @@ def m0005_blameless(db: Database) -> None:
             db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
 
 
+@migrations()
+def m0006_begins(db: Database) -> None:
+    """The begin time of its user's own that a gate of ours took the place of."""
+    db.execute("ALTER TABLE marks ADD COLUMN user_begin REAL NOT NULL DEFAULT 0")
+    columns = f"{_MARKS_0001}, pin, size, user_size, blameless"
+    for key, whole, *values, kept in db.execute(f"SELECT {columns}, seal FROM marks").fetchall():
+        if seal(key, whole, *values) == kept:  # a damaged row stays one
+            new = seal(key, whole, *values, 0.0)
+            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+
+
 _SPEEDS = (
     """CREATE TABLE speeds (
         tenant TEXT NOT NULL, class TEXT NOT NULL, body BLOB NOT NULL, seal INTEGER NOT NULL,

@@ -249,6 +249,16 @@ def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> No
     assert adapter.slurm.look(held).reason == "JobHeldUser"
 
 
+def test_fail_open_gives_a_begin_time_of_its_users_own_back(adapter: Adapter) -> None:
+    job = adapter.slurm.sbatch("--gpus=1", "--begin=now+300", user="games")
+    own = adapter.slurm.look(job).eligible
+    adapter.done(Verb.CLOSE, job)
+    assert adapter.slurm.look(job).eligible != own
+    freed = liberate(adapter.commands, adapter.cluster.marks.all(), time.time)
+    assert (freed.freed, freed.left) == (1, ())
+    assert (adapter.slurm.look(job).state, adapter.slurm.look(job).eligible) == ("PENDING", own)
+
+
 def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter: Adapter) -> None:
     job, foreign = adapter.submit(), adapter.slurm.sbatch_waiting()
     freed = liberate(adapter.commands, (), time.time, lost=True)

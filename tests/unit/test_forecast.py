@@ -140,6 +140,12 @@ def test_a_job_whose_own_begin_time_lies_ahead_starts_then() -> None:
     assert expected(forecast(record, standing, RULES), "5") == pytest.approx(1500, abs=TERMS.interval)
 
 
+def test_a_gate_of_ours_in_the_place_of_a_begin_time_does_not_say_when_its_job_starts() -> None:
+    waits = job(5, gpus=8, tenant="speech", blocked=Blocked.OWN_BEGIN, gated=True, gate_until=T0 + 1500)
+    record, standing = ticked(waits)
+    assert expected(forecast(record, standing, RULES), "5") <= 2 * TERMS.interval
+
+
 def test_only_the_first_by_rank_are_played_and_the_others_are_not_told_a_start() -> None:
     waits = [job(base, gpus=8, tenant="speech") for base in range(10, 40)]
     record, standing = ticked(*(leased(number, f"n{number}") for number in range(1, 5)), *waits)

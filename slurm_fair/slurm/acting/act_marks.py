@@ -55,6 +55,7 @@ class ActMarks:
     def _mark(self, action: Action, row: FreshRow) -> Mark:
         """The mark on the job as it stands, seen now."""
         old, pinned = self.ours.mark_on(action), self.ours.pins(action, row) is not None
+        own_begin = self.ours.own_begin(action, row)
         mark = Mark(
             action.key,
             action.record,
@@ -66,6 +67,7 @@ class ActMarks:
             self.now(),
             self.ours.own_nodes(action, row),
             pin=old.pin if old else "",
+            user_begin=own_begin if own_begin > self.now() else 0.0,
         )
         if old is not None and self.ours.resized(action, row):
             return replace(mark, size=old.size, user_size=old.user_size)
@@ -87,7 +89,7 @@ class ActMarks:
             elif action.verb is Verb.CLOSE:
                 keep.append(_closed(mark, self.now()))
             elif action.verb is Verb.OPEN:
-                keep.append(replace(mark, gate_until=0.0, gate_before=0.0))
+                keep.append(replace(mark, gate_until=0.0, gate_before=0.0, user_begin=0.0))
             elif action.verb is Verb.FREE:
                 drop.append(mark)
         self.marks.set(keep)

@@ -180,7 +180,9 @@ class Actuator:
         if action.verb is Verb.ASK:
             return scontrol_lines.ScontrolLines()
         gated, held = self.ours.begin(action, row), self.ours.hold(action, row)
-        lines = scontrol_lines.free_lines(job, users_list, gated, held, next_second)
+        begin = self.ours.own_begin(action, row)
+        again = begin if begin > self.now() + 1 else 0.0
+        lines = scontrol_lines.free_lines(job, users_list, gated, held, next_second, again)
         return replace(lines, then=resizing.own_size(job, self.ours, action, row) + lines.then)
 
     def _job(self, action: Action, row: FreshRow) -> str:

@@ -54,6 +54,7 @@ class Effects:
             if row.state != JobState.WAITING:
                 return True
             kept = self.ours.begin(action, row) and row.eligible > self.now() + OPENING_SECONDS
+            kept &= not is_same_time(self.ours.own_begin(action, row), row.eligible)
             return self.is_tidy(action, row) and not (kept or self.ours.hold(action, row))
         open_now = row.eligible <= self.now() + OPENING_SECONDS and row.priority > 0
         return row.state != JobState.WAITING or open_now

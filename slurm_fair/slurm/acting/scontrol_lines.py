@@ -111,8 +111,14 @@ def requeue_lines(job: str) -> ScontrolLines:
     return ScontrolLines(then=(f"requeue incomplete {_checked(job)}",))
 
 
-def free_lines(job: str, users_list: str | None, gated: bool, held: bool, next_second: bool) -> ScontrolLines:
-    """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
-    when = ("now+1" if next_second else "now") if gated else ""
+def free_lines(
+    job: str, users_list: str | None, gated: bool, held: bool, next_second: bool, begin: float = 0.0
+) -> ScontrolLines:
+    """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours.
+
+    `begin` = the begin time of its user's own that is given back; 0 = none that lies ahead.
+    """
+    at_once = "now+1" if next_second else "now"
+    when = (uts(begin) if begin else at_once) if gated else ""
     update_line = (update(job, start=when, nodes=users_list),) if when or users_list is not None else ()
     return ScontrolLines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

@@ -51,6 +51,7 @@ class Whose:
     nodes: Bools
     opening: Bools  # a mark says that its gate is open
     gate_set: Floats  # when we set the gate that should stand, or should have until it started; 0 = none
+    own_begin: Floats  # its user's begin time that a gate of ours took the place of; 0 = none
 
     def any(self) -> Bools:
         """Rows that carry anything of ours; Slurm's own delay ends by itself, and is nothing to undo."""
@@ -77,7 +78,8 @@ def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
     ahead = later & (raw["eligible"] > seen.now + np.where(whose.opening, OPENING_SECONDS, 0.0))
     ours, held_by_us = ahead & (whose.begin | whose.delay), waiting & whose.hold
     until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
-    return Gates(ours | held_by_us, until, held_by_us, ahead & ~ours, whose.nodes, whose.gate_set)
+    own_begin = ahead & (~ours | (whose.own_begin > seen.now))
+    return Gates(ours | held_by_us, until, held_by_us, own_begin, whose.nodes, whose.gate_set)
 
 
 def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> Whose:
@@ -103,6 +105,7 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
         _ours_listed(raw, key, mark, seen),
         mark["pinned"],
         _gates_set(raw, mark, seen.now),
+        _begins_kept(shown, own, array),
     )
 
 
@@ -157,6 +160,14 @@ def _gates_set(raw: NDArray[np.void], mark: NDArray[np.void], now: float) -> Flo
     stands &= waiting | (mark["set_at"] <= raw["start"] + OPENING_SECONDS)
     gates: Floats = np.where(stands, mark["set_at"], 0.0)
     return gates
+
+
+def _begins_kept(shown: WaitState, own: NDArray[np.void], array: NDArray[np.void]) -> Floats:
+    """The users' begin times in whose place our gates stand, by the mark that explains each gate; 0 = none."""
+    marks = own, array
+    explain = [np.asarray(is_noted_gate(shown, Noted.of(each, each))) for each in marks]
+    kept: Floats = np.select(explain, [each["user_begin"] for each in marks], 0.0)
+    return kept
 
 
 def _ours_listed(raw: NDArray[np.void], key: Ints, mark: NDArray[np.void], seen: Keepers) -> Bools:

@@ -23,6 +23,7 @@ _ROW = np.dtype(
         ("submit", "f8"),
         ("has_pin", "?"),
         ("restarts", "i8"),
+        ("user_begin", "f8"),
     ]
 )
 _NONE = np.zeros(1, _ROW)
@@ -132,6 +133,7 @@ class Marks:
                         m.submit,
                         bool(m.pin),
                         m.restarts,
+                        m.user_begin,
                     )
                     for m in marks
                 ],

@@ -95,6 +95,19 @@ class OursAfresh:
         ours = bool(is_noted_gate(WaitState.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
         return ours or self.stamp_on(action).is_gate(row.eligible, row.submit)
 
+    def own_begin(self, action: Action, row: FreshRow) -> float:
+        """The user's own begin time: the one that shows, or the one that our gate took the place of; 0 = none.
+
+        A job whose gate is gone has none: somebody moved it, and that is the later wish.
+        """
+        if row.eligible <= 0:
+            return 0.0
+        if not (self.begin(action, row) or self.delay(row)):
+            return row.eligible
+        marks = self.marks.on(action.key, action.whole_record, action.submit, action.restarts)
+        noted = [mark for mark in marks if is_noted_gate(WaitState.of_fresh(row), Noted.of_one((mark,)))]
+        return noted[0].user_begin if noted else 0.0
+
     def delay(self, row: FreshRow) -> bool:
         """True if Slurm itself keeps the job back after a requeue."""
         return bool(is_slurms_delay(WaitState.of_fresh(row), self.requeue_delay))

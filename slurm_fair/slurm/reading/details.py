@@ -1,14 +1,15 @@
-"""Details that are asked once per job and remembered: its stamp, its directory, the nodes it excludes."""
+"""Details that no look lists, asked now and then and remembered: stamp, directory, nodes that a job excludes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import values
+from slurm_fair.slurm.reading.bearers import NOBODY, RunId
 from slurm_fair.slurm.reading.scheduled import LastScheduled
 from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
 from slurm_fair.slurm.reading.user_text import ask_text
@@ -16,7 +17,7 @@ from slurm_fair.slurm_text import hostlist
 
 _COLUMNS = "fxZkj"  # constraint, excluded nodes, directory, comment, name
 UNSTAMPED = Stamp()
-NO_BEGINS: Mapping[tuple[int, int], float] = MappingProxyType({})
+NO_BEGINS: Mapping[RunId, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +43,43 @@ UNKNOWN = Details(None, "", ())
 class JobDetails:
     """Remembers details by (record, restarts): a requeue, or another job under the id, asks again.
 
-    So does a begin time that is new and that nobody explains.
+    So does a begin time that is new and that nobody explains. An owner or an admin may change all of them on a
+    waiting job, and no column of a look tells: `spacing.py` finds the jobs to ask about `again`.
     """
 
     commands: Commands
     scheduled: LastScheduled = field(init=False)
-    naming: set[tuple[int, int]] = field(default_factory=set)  # those that name sizes
+    naming: set[RunId] = field(default_factory=set)  # those that name sizes
     profiled: set[int] = field(default_factory=set)  # records whose speed is to be measured
-    _known: dict[tuple[int, int], Details] = field(default_factory=dict)
-    _begins: Mapping[tuple[int, int], float] = field(default_factory=dict)  # those of the last time
+    _known: dict[RunId, Details] = field(default_factory=dict)
+    _said: dict[RunId, int] = field(default_factory=dict)  # hashes of Slurm's words
+    _begins: Mapping[RunId, float] = field(default_factory=dict)  # those of the last time
 
     def __post_init__(self) -> None:
         self.scheduled = LastScheduled(self.commands)
 
     def learn(
-        self, identities: Iterable[tuple[int, int]], begins: Mapping[tuple[int, int], float] = NO_BEGINS
+        self,
+        identities: Iterable[RunId],
+        begins: Mapping[RunId, float] = NO_BEGINS,
+        again: Collection[RunId] = NOBODY,
     ) -> str:
-        """Ask for the unknown ones; a complaint when Slurm does not answer well.
+        """Ask for the unknown ones and for some `again`; a complaint when Slurm does not answer well.
 
         `begins` are begin times that nothing explains.
         """
         identities = list(identities)
         wanted = set(identities)
         self._known = {who: known for who, known in self._known.items() if who in wanted}
-        new = {who for who, begin in begins.items() if begin != self._begins.get(who)}
+        if len(self._said) > len(self._known):
+            self._said = {who: said for who, said in self._said.items() if who in self._known}
+        new = {who for who, begin in begins.items() if begin != self._begins.get(who)}.union(again)
         missing = [who for who in identities if who in new or who not in self._known]
         rows = ask_text(self.commands, sorted({record for record, _ in missing}), _COLUMNS) if missing else {}
         if isinstance(rows, str):
             return rows
         for who in missing:
-            row = rows.get(who[0])
-            self._known[who] = _details(row) if row else self._known.get(who, UNKNOWN)
+            self._hear(who, rows.get(who[0]))
         if missing or len(self.naming) > len(wanted):
             stamps = [(who, known.gate_stamp) for who, known in self._known.items()]
             self.naming = {who for who, stamp in stamps if stamp.sizes or stamp.bad_sizes}
@@ -80,7 +87,16 @@ class JobDetails:
         self._begins = begins
         return ""
 
-    def forget(self, runs: Iterable[tuple[int, int]]) -> None:
+    def _hear(self, who: RunId, row: list[str] | None) -> None:
+        """Keep what Slurm says now; what it does not list stays as it was, and the same words are read once."""
+        if not row:
+            self._known.setdefault(who, UNKNOWN)
+            return
+        said = hash(tuple(row))
+        if who not in self._known or self._said.get(who) != said:
+            self._known[who], self._said[who] = _details(row), said
+
+    def forget(self, runs: Iterable[RunId]) -> None:
         """Ask anew for these when they are next wanted: their records bear other jobs."""
         for who in runs:
             self._known.pop(who, None)

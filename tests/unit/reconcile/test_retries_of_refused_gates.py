@@ -43,6 +43,16 @@ def test_a_refused_gate_is_tried_once_more_at_once_and_then_later_and_later() ->
     assert tries == [0, 10, 40, 100, 220, 460, 940]
 
 
+@pytest.mark.parametrize(("gated", "rests"), [(False, {pack(1): 500.0}), (True, {})])
+def test_a_gate_that_takes_the_place_of_a_begin_time_leaves_a_rest_until_then_and_a_renewed_one_none(
+    gated: bool, rests: dict[int, float]
+) -> None:
+    waits = job(1, blocked=Blocked.OWN_BEGIN, gated=gated, gate_until=500.0)
+    seen = snapshot(time=480.0, nodes={"n1": 8}, jobs=[waits])
+    standing = resting_after(Standing.new(480.0), [DONE], seen, TERMS)
+    assert {key: due[0] for key, due in standing.backoff.due.items()} == rests
+
+
 @pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.REQUEUE])
 def test_an_act_that_is_refused_for_months_never_ends_the_daemon(verb: Verb) -> None:
     refused = REFUSED._replace(action=CLOSE._replace(verb=verb))

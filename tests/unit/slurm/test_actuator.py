@@ -136,7 +136,7 @@ def test_closing_gives_the_users_own_nodes_back(stub: Stub) -> None:
     assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
     assert sent(stub) == ["update jobid=7 reqnodelist=n4,n5 starttime=uts1795009500"]
     assert bench.diary.marks_now[pack(7), False] == Mark(
-        pack(7), 7, False, SUBMIT, 0, GATE + 500, False, NOW, "n[4-5]", pin="n1"
+        pack(7), 7, False, SUBMIT, 0, GATE + 500, False, NOW, "n[4-5]", pin="n1", user_begin=GATE
     )
 
 

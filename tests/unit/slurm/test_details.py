@@ -1,4 +1,4 @@
-"""Details of a job are asked once for each run, and one job's words change nobody else's."""
+"""Details of a job are asked once for each run and when a look says so; one job's words change nobody else's."""
 
 from __future__ import annotations
 
@@ -67,6 +67,20 @@ def test_a_begin_time_that_nobody_explains_is_asked_about_once(stub: Stub) -> No
         assert details.of(7, 0).gate_stamp.version == version
         assert details.of(7, 0).stamp is not None
     assert len(stub.ran("squeue")) == 3
+
+
+def test_words_that_somebody_changed_are_seen_when_they_are_asked_for_again(stub: Stub) -> None:
+    first, second = _told(7, excluded="n1"), _told(7, "slurm_fair:v1,gpus=1+2", "n2", "fast", "other")
+    details = _details(stub, first + _told(8), second, "", first)
+    details.learn([(7, 0), (8, 0)])
+    assert details.learn([(7, 0), (8, 0)], again=[(7, 0)]) == ""
+    changed = Details(Stamp(1, sizes=(1, 2)), "/home/a", ("n2",), "fast", "other")
+    assert (details.of(7, 0), details.naming) == (changed, {(7, 0)})
+    details.learn([(7, 0)], again=[(7, 0)])  # Slurm lists it no more
+    assert details.of(7, 0) == changed
+    details.learn([(7, 0)], again=[(7, 0), (9, 0)])
+    assert (details.of(7, 0).excluded, details.naming, details.of(9, 0)) == (("n1",), set(), UNKNOWN)
+    assert [call[call.index("-j") + 1] for call in stub.ran("squeue")] == ["7,8", "7", "7", "7"]
 
 
 def test_an_answer_that_is_not_valid_is_asked_for_again_and_changes_nothing(stub: Stub) -> None:

@@ -51,6 +51,7 @@ noted = st.fixed_dictionaries(
         "submit": st.sampled_from((START, START - 9)),
         "user_nodes": st.sampled_from(("", "n1", "n2")),
         "pin": st.sampled_from(("", "n1", "n2")),
+        "user_begin": st.sampled_from((0.0, START - 1, START + 60)),
     }
 )
 jobs = st.lists(st.tuples(shown, st.none() | noted, st.none() | noted, st.booleans()), min_size=1, max_size=6)
@@ -143,7 +144,7 @@ def test_a_look_and_a_fresh_read_agree_on_who_keeps_a_job_back(drawn: list[Any])
         if row.eligible > START + 2:
             begin = ours.begin(act, row) or ours.delay(row)
             assert gates.ours[at] == (begin or ours.hold(act, row))
-            assert gates.own_begin[at] == (not begin)
+            assert gates.own_begin[at] == (not begin or ours.own_begin(act, row) > START)
 
 
 @pytest.mark.parametrize(

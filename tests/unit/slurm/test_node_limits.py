@@ -1,4 +1,4 @@
-"""The most nodes of a job are asked once for each run, and no user's words change them."""
+"""The most nodes of a job are asked for each run and again after a while, and no user's words change them."""
 
 from __future__ import annotations
 
@@ -80,6 +80,32 @@ def test_of_many_new_jobs_the_first_five_hundred_are_asked_for_at_once(stub: Stu
     assert (limits.of(1, 0), limits.of(500, 0), limits.of(501, 0)) == (4, 4, 1)
     limits.learn(everybody)
     assert (limits.of(1, 0), limits.of(501, 0)) == (4, 4)
+
+
+def test_a_number_that_its_owner_changed_is_seen_after_a_while(stub: Stub) -> None:
+    stub.answers("scontrol", _line(7) + END + _line(8) + END, (1, "", "no controller"), _line(7, "1-9") + END)
+    limits = NodeLimits(stub.commands())
+    limits.learn([(7, 0), (8, 0)], 100.0)
+    limits.learn([(7, 0)], 159.0)
+    assert len(stub.ran("scontrol")) == 1
+    for instant, most in ((160.0, 4), (161.0, 9), (200.0, 9)):
+        limits.learn([(7, 0)], instant)
+        assert limits.of(7, 0) == most
+    assert len(stub.ran("scontrol")) == 3
+
+
+def test_of_many_old_numbers_the_oldest_hundred_are_asked_for_at_once(stub: Stub) -> None:
+    some, more = [(job, 0) for job in range(1, 121)], [(job, 0) for job in range(121, 131)]
+    stub.answers("scontrol", "")
+    limits = NodeLimits(stub.commands())
+    for instant, jobs in ((0.0, more), (1.0, some)):
+        asked = "".join(_line(job) + END for job, _ in jobs)
+        stub.answers("scontrol", *[asked] * 3)
+        limits.learn(jobs + (more if jobs is some else []), instant)
+    limits.learn(some + more, 100.0)
+    asked_again = [line for line in stub.fed("scontrol")[-1] if line.startswith("show job")]
+    assert asked_again[:10] == [f"show job {job}" for job, _ in more]
+    assert len(asked_again) == 100
 
 
 def test_several_runs_of_one_record_cost_one_question(stub: Stub) -> None:

@@ -184,5 +184,12 @@ def test_freeing_says_what_is_ours_and_no_more(
     assert lines.free_lines("7", clear, gated, held, next_second) == ScontrolLines(then=then)
 
 
+@pytest.mark.parametrize("next_second", [False, True])
+def test_freeing_gives_a_begin_time_of_its_users_own_back_where_ours_stands(next_second: bool) -> None:
+    for gated, then in ((True, ("update jobid=7 starttime=uts1795009000",)), (False, ())):
+        freed = lines.free_lines("7", None, gated, False, next_second, 1795009000.0)
+        assert freed == ScontrolLines(then=then)
+
+
 def test_a_job_that_ended_is_not_put_back() -> None:
     assert lines.requeue_lines("7_2") == ScontrolLines(then=("requeue incomplete 7_2",))

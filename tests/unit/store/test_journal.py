@@ -135,7 +135,7 @@ def test_acts_without_an_end_are_never_forgotten(journal: SqliteJournal) -> None
 
 def test_marks_are_set_replaced_and_dropped(journal: SqliteJournal) -> None:
     journal.set_marks([journals.mark(2), journals.mark(1), journals.mark(1, whole_record=True)])
-    later = replace(journals.mark(2), gate_until=500.0, pinned=True)
+    later = replace(journals.mark(2), gate_until=500.0, pinned=True, blameless=True, user_begin=420.0)
     journal.set_marks([later])
     assert journal.marks() == (journals.mark(1), journals.mark(1, whole_record=True), later)
     journal.drop_marks([(later.key, False), (journals.mark(1).key, True)])

@@ -37,12 +37,15 @@ def test_an_older_schema_is_brought_up_to_date_by_the_writer_only(path: Path) ->
     open_reader(path).close()
 
 
+@pytest.mark.parametrize(("step", "lacks"), [("m0005_blameless", 2), ("m0006_begins", 1)])
 @pytest.mark.parametrize("damage", [0, 1])
-def test_a_mark_of_an_older_schema_stays_what_it_was_or_damaged(path: Path, damage: int) -> None:
+def test_a_mark_of_an_older_schema_stays_what_it_was_or_damaged(
+    path: Path, damage: int, step: str, lacks: int
+) -> None:
     path.parent.mkdir(mode=0o700)
-    columns, row = MARK_COLUMNS.removesuffix(", blameless"), mark_row(journals.mark())[:-1]
+    columns, row = ", ".join(MARK_COLUMNS.split(", ")[:-lacks]), mark_row(journals.mark())[:-lacks]
     with Database(path) as before:
-        migrations.apply(before, stop_before="m0005_blameless")
+        migrations.apply(before, stop_before=step)
         places = ", ".join("?" * (len(row) + 1))
         sealed = [*row, seal(*row) ^ damage]
         before.execute(f"INSERT INTO marks ({columns}, seal) VALUES ({places})", sealed)

@@ -308,7 +308,8 @@ def test_a_users_begin_time_is_remembered_when_our_gate_takes_its_place(
 ) -> None:
     """A hold leaves it as it is, so there is nothing to remember, least of all for ever."""
     bench = TickBench()
-    bench.see(gated(1, blocked=Blocked.OWN_BEGIN, gate_until=gate, pinned=True))
+    waits = gated(1, blocked=Blocked.OWN_BEGIN, gate_until=gate, pinned=True)
+    bench.see(replace(waits, gated=gate == float("inf")))
     assert bench.acts() == ["close 1"]
     assert [until for until, _ in bench.standing.backoff.due.values()] == rests
 
