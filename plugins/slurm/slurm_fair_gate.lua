@@ -98,14 +98,21 @@ local function names_gpus(tres)
 end
 
 local GPU_TEXTS = { "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task" }
+-- NO_VAL and INFINITE of 16 and of 32 bits: how Slurm says that a number was not given.
+local NOT_GIVEN = { [65534] = true, [65535] = true, [UNSET] = true, [UNSET + 1] = true }
 
+local function is_given(value)
+  return value ~= nil and not NOT_GIVEN[value]
+end
+
+-- Slurm works out the GPUs of --ntasks-per-gpu when the hook is through.
 local function asks_for_gpus(job_desc)
   for _, name in ipairs(GPU_TEXTS) do
     if names_gpus(job_desc[name]) then
       return true
     end
   end
-  return false
+  return is_given(job_desc.ntasks_per_tres) or is_given(job_desc.ntasks_per_gpu)
 end
 
 -- Adds the GPU types that a text names: "gres:gpu:a100:1,gres:gpu:v100:1" has two, "gres:gpu:3" has none.
@@ -189,16 +196,19 @@ local function waits_already(job_desc, now, options)
 end
 
 -- The comment with gate=... or begin=... in our token, one in place of the other, or without both where the key is "":
--- the template's token, or a new one that says "speaks no protocol".
+-- the template's token, or a new one that says "speaks no protocol". No other token keeps such a key.
 local function with_key(comment, key)
-  local text = comment or ""
+  local text, parts, from = comment or "", {}, 1
   local more = key ~= "" and "," .. key or ""
   for token, first, behind in stamps(text) do
     local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
-    return string.sub(text, 1, first - 1) .. bare .. more .. string.sub(text, behind)
+    parts[#parts + 1] = string.sub(text, from, first - 1) .. bare .. more
+    more, from = "", behind
   end
-  local separator = text ~= "" and " " or ""
-  return text .. separator .. "slurm_fair:v0" .. more
+  if #parts > 0 or key == "" then
+    return table.concat(parts) .. string.sub(text, from)
+  end
+  return text .. (text ~= "" and " " or "") .. "slurm_fair:v0" .. more
 end
 
 -- The keys by which a comment tells whose a begin time is; "" without one.
@@ -211,7 +221,8 @@ end
 
 -- The begin time of its owner's own that a comment tells of.
 local function own_begin(comment)
-  return tonumber(string.match(said(comment, "begin") or "", "^uts(%d+)") or "")
+  local digits = string.match(said(comment, "begin") or "", "^uts(%d+)$")
+  return digits and #digits <= 12 and tonumber(digits) or nil
 end
 
 -- Writes gate=... or begin=... into the comment, where Slurm takes so long a comment; tells whether it did.
@@ -408,16 +419,15 @@ local function is_record_of_gpus(job_rec)
   return names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec)
 end
 
--- What it was or what it becomes may take GPUs. A job that comes to another partition, or whose comment tells of a
--- gate, may be one that asked for whole nodes. The controller takes a gate away that is none of its business.
+-- What it was or what it becomes may take GPUs. A job whose comment tells of a gate may have asked for whole nodes.
 local function may_take_gpus(job_desc, job_rec)
   return is_record_of_gpus(job_rec) or asks_for_gpus(job_desc) or asks_for_whole_nodes(job_desc)
-    or has_gate(job_rec.comment) or job_desc.partition ~= nil
+    or has_gate(job_rec.comment)
 end
 
-local function is_record_in_scope(job_desc, job_rec, part_list, options)
-  return may_take_gpus(job_desc, job_rec)
-    and (job_desc.reservation or job_rec.resv_name or "") == ""
+-- A place where jobs take turns: the managed partitions and QOS, for managed accounts, outside reservations.
+local function is_here(job_desc, job_rec, part_list, options)
+  return (job_desc.reservation or job_rec.resv_name or "") == ""
     and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_rec.account)
     and is_managed_qos(options.qos, job_desc.qos or job_rec.qos)
@@ -450,36 +460,54 @@ end
 local SHAPE = {
   "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "partition", "account", "qos", "reservation",
   "req_nodes", "exc_nodes", "features", "min_nodes", "max_nodes", "num_tasks", "min_cpus", "cpus_per_task",
-  "pn_min_cpus", "ntasks_per_node", "min_mem_per_node", "min_mem_per_cpu", "shared",
+  "pn_min_cpus", "ntasks_per_node", "min_mem_per_node", "min_mem_per_cpu", "shared", "ntasks_per_tres",
+  "ntasks_per_gpu",
 }
-local NOT_GIVEN = { [65534] = true, [65535] = true, [UNSET] = true, [UNSET + 1] = true } -- NO_VAL and INFINITE
+-- What else a change may give: Slurm may refuse it when it has made the rest of the change, but not set the gate.
+local OTHERS = {
+  "nice", "contiguous", "core_spec", "delay_boot", "time_min", "dependency", "licenses", "wckey",
+}
 
-local function changes_shape(job_desc, job_rec)
-  for _, name in ipairs(SHAPE) do
-    if job_desc[name] ~= nil and not NOT_GIVEN[job_desc[name]] then
+local function gives_any(job_desc, names)
+  for _, name in ipairs(names) do
+    if is_given(job_desc[name]) then
       return true
     end
   end
-  return can_save(job_desc) and not can_save(job_rec)
+  return false
+end
+
+local function changes_shape(job_desc, job_rec)
+  local saves = job_desc.comment ~= nil and can_save(job_desc) ~= can_save(job_rec)
+  return saves or gives_any(job_desc, SHAPE)
 end
 
 -- A held job that is let go, or one that could be taken back until now or was another, perhaps with its gate open.
+local function is_released(job_desc, job_rec)
+  return job_rec.priority == 0 and job_desc.priority ~= UNSET and job_desc.priority ~= 0
+end
+
 local function waits_anew(job_desc, job_rec)
   if job_rec.priority == 0 then
-    return job_desc.priority ~= UNSET and job_desc.priority ~= 0
+    return is_released(job_desc, job_rec)
   end
   local limit = job_desc.time_limit or UNSET
   local longer = limit ~= UNSET and limit > (job_rec.time_limit or 0)
   return longer or job_desc.requeue == 0 or changes_shape(job_desc, job_rec)
 end
 
--- The keys of ours go into the comment that a job's owner writes in its place; false where there is no room.
-local function carry_keys(job_desc, job_rec)
-  local keys = keys_of(job_rec.comment)
-  if job_desc.comment == nil or keys == "" then
+-- The words of ours go into the comment that a job's owner writes in its place; false where there is no room. Who has
+-- GPUs as a job that saves when it is asked goes on to say so.
+local function carry_words(job_desc, job_rec, has_gpus)
+  local token = stamps(job_rec.comment)()
+  if job_desc.comment == nil or token == nil then
     return true
   end
-  local text = with_key(job_desc.comment, keys)
+  local text = job_desc.comment
+  if stamps(text)() == nil or has_gpus and can_save(job_rec) and not can_save(job_desc) then
+    text = string.gsub(text, "slurm_fair:", "") .. (text ~= "" and " " or "") .. with_key(token, "")
+  end
+  text = with_key(text, keys_of(job_rec.comment))
   if #text > MOST_OF_SLURM - ROOM then
     return false
   end
@@ -504,7 +532,7 @@ local function keep_waiting(job_desc, job_rec, of_gpus, options)
     end
   elseif begin ~= 0 and job_rec.priority == 0 then
     forget_begin(job_desc, comment, of_gpus) -- it waits behind its gate when it is released
-  elseif begin ~= 0 and own ~= nil then
+  elseif begin ~= 0 and (own ~= nil or keys_of(comment) == "") then
     gated_from(now, job_desc, comment, options)
   elseif begin ~= 0 then
     return refuse("the gate of this job is not yours to move; what is owed to your account starts by itself")
@@ -533,19 +561,47 @@ local function keep_running(job_desc)
   return slurm.SUCCESS
 end
 
+local HOLD_FIRST = "this change brings the job among those that take turns; hold it, change it, and release it"
+local SEND_ANEW = "a job without GPUs is not brought among those that take turns; submit it there"
+local ALONE = "a job is released by a change of nothing else"
+
+-- Why a change of a waiting job is refused; nil where it is not. Slurm may refuse a part of a change when it has made
+-- the rest, and sets no gate then: so a job that has none yet is held meanwhile.
+local function refusal(job_desc, job_rec, part_list, options)
+  local here = is_here(job_desc, job_rec, part_list, options)
+  local of_gpus, may = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc), may_take_gpus(job_desc, job_rec)
+  local why = here and of_gpus and becomes_unplanned(job_desc, job_rec, options)
+  if why then
+    return why
+  end
+  if not here or not is_managed_record(job_desc, job_rec, options) or not controller_acts(options.health, os.time()) then
+    return nil
+  end
+  local was_here = is_here({}, job_rec, part_list, options)
+  if not may then
+    return not was_here and SEND_ANEW or nil
+  end
+  local was_managed = was_here and may_take_gpus({}, job_rec) and is_managed_record({}, job_rec, options)
+  if not was_managed and job_rec.priority ~= 0 then
+    return HOLD_FIRST
+  end
+  return is_released(job_desc, job_rec) and (gives_any(job_desc, OTHERS) or gives_any(job_desc, SHAPE)) and ALONE or nil
+end
+
 local function keep(job_desc, job_rec, part_list, options)
   local state = (job_rec.job_state or 0) % 256 -- the flags are above
   if state > SUSPENDED then
     return slurm.SUCCESS
   end
-  local in_scope = is_record_in_scope(job_desc, job_rec, part_list, options)
-  local managed = in_scope and is_managed_record(job_desc, job_rec, options)
+  local managed = may_take_gpus(job_desc, job_rec) and is_here(job_desc, job_rec, part_list, options)
+    and is_managed_record(job_desc, job_rec, options)
+  local has_room = carry_words(job_desc, job_rec, state >= RUNNING)
   if state >= RUNNING then
-    return managed and keep_running(job_desc) or slurm.SUCCESS
+    return managed and (not has_room and can_save(job_rec) and refuse(NO_ROOM) or keep_running(job_desc)) or slurm.SUCCESS
   end
   local of_gpus = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc)
-  local why = in_scope and of_gpus and becomes_unplanned(job_desc, job_rec, options)
-    or not carry_keys(job_desc, job_rec) and not of_gpus and NO_ROOM
+  local why = refusal(job_desc, job_rec, part_list, options)
+    or not has_room and not of_gpus and has_gate(job_rec.comment) and NO_ROOM
   if why then
     return refuse(why)
   end
@@ -555,11 +611,35 @@ local function keep(job_desc, job_rec, part_list, options)
   return keep_waiting(job_desc, job_rec, of_gpus, options)
 end
 
+-- A change of an array comes once for each of its records, each time as the hook left it: what the hook wrote for one
+-- record is not what the owner wrote for the next.
+local last = {}
+
+local function as_its_owner_wrote_it(job_desc, job_rec)
+  local now, array = os.time(), job_rec.array_job_id or 0
+  local same = array ~= 0 and last.array == array and now <= last.at + 1
+    and job_desc.begin_time == last.begin_now and job_desc.comment == last.comment_now
+  if same then
+    job_desc.begin_time = last.begin
+    local taken = pcall(function() job_desc.comment = last.comment end)
+    if not taken then
+      job_desc.comment = "" -- so Slurm has it where there is none: it takes no nil
+    end
+  else
+    last = { array = array, begin = job_desc.begin_time, comment = job_desc.comment }
+  end
+  last.at = now
+end
+
 function slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options)
   if modify_uid == 0 or modify_uid ~= job_rec.user_id then
     return slurm.SUCCESS
   end
-  local fine, answer = pcall(keep, job_desc, job_rec, part_list, options or {})
+  local fine, answer = pcall(function()
+    as_its_owner_wrote_it(job_desc, job_rec)
+    return keep(job_desc, job_rec, part_list, options or {})
+  end)
+  last.begin_now, last.comment_now = job_desc.begin_time, job_desc.comment
   if fine then
     return answer
   end

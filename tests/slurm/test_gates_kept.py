@@ -134,10 +134,56 @@ def test_a_job_that_asks_for_whole_nodes_alone_has_a_gate_that_stays(owner: Owne
         assert is_gated(owner, job)
         assert not owner.update(job, "comment=" + "x" * 1010)
     job = owner.send(*WHOLE, *FREE, "--begin=now+900")
-    assert owner.update(job, HERE)
-    assert owner.ahead(job) > 800
-    assert owner.update(job, "starttime=now")
+    assert not owner.update(job, HERE)
+
+
+def test_gpus_that_slurm_works_out_itself_are_gated(owner: Owner) -> None:
+    job = owner.send("-n1", "-n2", "--ntasks-per-gpu=1")
     assert is_gated(owner, job)
+    assert not owner.update(job, "starttime=now")
+
+
+def test_a_forged_begin_time_opens_no_gate(owner: Owner) -> None:
+    for digits in ("9" * 20, "9223372036854775807", "5"):
+        job = owner.send(f"--comment=slurm_fair:v1,signal=USR2 slurm_fair:v1,begin=uts{digits}")
+        assert owner.update(job, "numtasks=1")
+        assert GATE - 30 < owner.ahead(job) <= GATE + 1
+
+
+def test_a_change_of_an_array_leaves_its_tasks_their_own_words(lab: Lab, owner: Owner) -> None:
+    array = owner.send("--array=1-3")
+    assert owner.update(f"{array}_2", "comment=mine")
+    assert owner.update(f"{array}_3", "starttime=now+5000")
+    for verb in ("hold", "release"):
+        owner.do(verb, array)
+    words = {task: record(lab, f"{array}_{task}") for task in (2, 3)}
+    assert words[2]["Comment"].startswith("mine slurm_fair:v1,signal=USR2,gate=uts")
+    assert is_gated(owner, f"{array}_2")
+    assert (owner.key(f"{array}_3"), owner.ahead(f"{array}_3") > 4900) == ("begin", True)
+
+
+def test_a_running_job_goes_on_to_say_that_it_saves(lab: Lab, owner: Owner) -> None:
+    job = owner.send("--requeue")
+    lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    owner.runs(job)
+    assert owner.update(job, "comment=x")
+    assert record(lab, job)["Comment"].startswith("x slurm_fair:v1,signal=USR2,gate=uts")
+
+
+def test_a_change_that_slurm_makes_in_part_opens_no_way(lab: Lab, owner: Owner) -> None:
+    """Slurm makes the first part of such a change, refuses the second, and does not set the hook's gate."""
+    first = owner.send("-H", *CPUS)
+    for words, change in ((FREE, HERE), (CPUS, GPUS)):
+        job = owner.send(f"--dependency=afterany:{first}", *words)
+        before = record(lab, job)
+        for bad in ("nice=-100", "features=nosuch", "corespec=5", ""):
+            assert not owner.update(job, change, *([bad] if bad else []))
+        assert record(lab, job)["Partition"] == before["Partition"]
+        owner.do("hold", job)
+        assert owner.update(job, change, "dependency=")
+        assert not owner.update(job, "priority=4294967295", "nice=-100")
+        owner.do("release", job)
+        assert is_gated(owner, job)
 
 
 def test_a_later_begin_time_is_its_owners_own(owner: Owner) -> None:
@@ -210,20 +256,27 @@ def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner
     ("words", "changes"),
     [
         (CPUS, [GPUS]),
-        (CPUS, ["trespernode=gres:gpu:1"]),
         (FREE, [HERE]),
         (FREE, ["partition=free,gpu"]),
         ((*FREE, "--begin=now+3600"), [HERE, "starttime=now"]),
-        ((), ["gres=gpu:0", "starttime=now"]),
     ],
 )
-def test_a_job_that_becomes_managed_or_another_waits_behind_its_gate(
+def test_a_job_is_held_when_it_becomes_managed_and_gated_when_it_is_let_go(
     owner: Owner, words: tuple[str, ...], changes: list[str]
 ) -> None:
     """It waited for a job of its owner's, without a gate; one change would start it on GPUs."""
     first = owner.send("-H", *CPUS)
     job = owner.send(f"--dependency=afterany:{first}", *words)
+    assert not owner.update(job, *changes, "dependency=")
+    owner.do("hold", job)
     assert owner.update(job, *changes, "dependency=")
+    owner.do("release", job)
+    assert is_gated(owner, job)
+
+
+def test_a_job_whose_gpus_are_taken_away_waits_behind_its_gate(owner: Owner) -> None:
+    job = owner.send()
+    assert owner.update(job, "gres=gpu:0", "starttime=now")
     assert is_gated(owner, job)
 
 
@@ -254,12 +307,15 @@ def test_a_job_that_changes_with_its_gate_open_waits_behind_it_anew(
     assert (owner.ahead(job) > GATE - 30) is (change != "comment=x")
 
 
-def test_a_job_that_comes_back_waits_behind_its_gate(owner: Owner) -> None:
+def test_a_job_that_comes_back_is_held_first(owner: Owner) -> None:
     """Elsewhere its begin time is its owner's to move."""
     first = owner.send("-H", *CPUS)
     job = owner.send(f"--dependency=afterany:{first}")
     assert owner.update(job, "partition=free", "starttime=now")
+    assert not owner.update(job, HERE, "dependency=")
+    owner.do("hold", job)
     assert owner.update(job, HERE, "dependency=")
+    owner.do("release", job)
     assert is_gated(owner, job)
 
 
@@ -267,7 +323,9 @@ def test_a_job_that_becomes_managed_keeps_the_begin_time_of_its_owners_own(owner
     first, second = owner.send(*FREE, "--begin=now+5000"), owner.send(*CPUS, "--begin=now+900")
     assert owner.update(second, "starttime=now+5000")
     for job, change in ((first, HERE), (second, GPUS)):
+        owner.do("hold", job)
         assert owner.update(job, change)
+        owner.do("release", job)
         assert (owner.key(job), owner.ahead(job) > 4900) == ("begin", True)
 
 

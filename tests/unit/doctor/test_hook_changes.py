@@ -30,27 +30,60 @@ GATED = ["0", "1800", "slurm_fair:v1,gate=uts"]
 AS_ASKED = ["0", "as-it-was", "-"]
 
 
+SHARD = 'tres_per_node = "gres:shard:1"'
+REFUSED = "2002"
+
+
 @pytest.mark.parametrize(
     ("was", "asked"),
     [
-        ("tres_per_node = nil_text", 'tres_per_node = "gres:gpu:1"'),
-        ("tres_per_node = nil_text", 'tres_per_job = "gres:gpu:a100:2"'),
-        ("tres_per_node = nil_text", 'tres_per_task = "gres:gpu:1"'),
-        ("tres_per_node = nil_text", 'tres_per_socket = "gres/gpu:1"'),
+        (SHARD, 'tres_per_node = "gres:gpu:1"'),
+        (SHARD, 'tres_per_job = "gres:gpu:a100:2"'),
+        (SHARD, 'tres_per_task = "gres:gpu:1"'),
+        (SHARD, 'tres_per_socket = "gres/gpu:1"'),
+        (SHARD, "ntasks_per_tres = 1"),
         (NONE, 'tres_per_node = "gres:gpu:1", ' + NOW),
-        (f'{NONE}, gres_req = "cpu=1,gres/gpu=2"', 'tres_per_node = "gres:gpu:1"'),
         ('partition = "other"', 'partition = "gpu"'),
         ('partition = "other"', 'partition = "other,gpu"'),
         ('account = "nlp"', 'account = "vision"'),
         ('resv_name = "mine"', 'reservation = ""'),
-        ("", 'req_nodes = ""'),
-        ("", 'features = "a"'),
-        ('tres_per_node = "gres:gpu:a:1,gres:gpu:b:1"', 'tres_per_node = "gres:gpu:2"'),
         ('comment = "slurm_fair:v0"', 'comment = "slurm_fair:v1"'),
     ],
 )
-def test_a_change_by_which_a_job_becomes_managed_gates_it(was: str, asked: str) -> None:
-    was = was.replace("nil_text", '"gres:shard:1"')
+def test_a_job_is_held_when_it_becomes_managed_and_gated_when_it_is_let_go(was: str, asked: str) -> None:
+    """Slurm may refuse another part of the change when it has made this one, and then sets no gate."""
+    assert answer(was, asked)[0] == REFUSED
+    assert answer(f"{was}, priority = 0", asked)[0] == "0"
+    becomes = f"{was}, {asked.replace(NOW, 'begin_time = 0')}, priority = 0".replace('"mine"', '""')
+    assert answer(becomes, "priority = 4294967295") == GATED
+    for more in ("nice = 5", 'dependency = "after:1"', 'features = "a"'):
+        assert answer(becomes, f"priority = 4294967295, {more}")[0] == REFUSED
+
+
+@pytest.mark.parametrize("was", [SHARD, NONE])
+def test_a_job_without_gpus_is_not_brought_among_those_that_take_turns(was: str) -> None:
+    """It may have asked for whole nodes, and the hook is not shown that again."""
+    for place, there in (
+        ('partition = "other"', 'partition = "gpu"'),
+        ('account = "nlp"', 'account = "vision"'),
+    ):
+        assert answer(f"{was}, {place}", there)[0] == REFUSED
+        assert answer(f"{was}, {place}, priority = 0", there)[0] == REFUSED
+    assert answer(was, 'partition = "gpu"') == AS_ASKED
+
+
+@pytest.mark.parametrize(
+    ("was", "asked"),
+    [
+        (f'{NONE}, gres_req = "cpu=1,gres/gpu=2"', 'tres_per_node = "gres:gpu:1"'),
+        ("", 'req_nodes = ""'),
+        ("", 'features = "a"'),
+        ("", 'partition = "gpu"'),
+        ('tres_per_node = "gres:gpu:a:1,gres:gpu:b:1"', 'tres_per_node = "gres:gpu:2"'),
+        ('comment = "slurm_fair:v1"', 'comment = "slurm_fair:v1", features = "a"'),
+    ],
+)
+def test_a_change_by_which_a_managed_job_becomes_another_gates_it(was: str, asked: str) -> None:
     assert answer(was, asked) == GATED
 
 
@@ -73,21 +106,18 @@ def test_every_other_change_is_left_as_it_is(was: str, asked: str) -> None:
 
 
 def test_a_job_that_becomes_managed_begins_no_earlier_than_its_owner_wants() -> None:
-    assert answer(f'partition = "other", {NOTED}', 'partition = "gpu"') == [
-        "0",
-        "5000",
-        "-",
-    ]
-    assert answer('partition = "other"', f'partition = "gpu", {FAR}') == [
+    held = "priority = 0"
+    assert answer(f'partition = "other", {NOTED}, {held}', 'partition = "gpu"') == AS_ASKED
+    assert answer(f"{NOTED}, {held}", "priority = 4294967295") == ["0", "5000", "-"]
+    assert answer(f'partition = "other", {held}', f'partition = "gpu", {FAR}') == [
         "0",
         "900",
         "slurm_fair:v1,begin=uts",
     ]
 
 
-def test_a_job_that_leaves_with_its_gate_moved_is_gated_when_it_comes_back() -> None:
+def test_a_job_may_leave_with_its_gate_moved() -> None:
     assert answer("", f'partition = "other", {NOW}')[0] == "0"
-    assert answer('partition = "other"', 'partition = "gpu"') == GATED
     assert answer("", f"{NONE}, {NOW}") == GATED
 
 
@@ -167,11 +197,11 @@ def test_a_comment_without_room_for_ours_stays_one_that_slurm_takes(gate: str) -
 
 # -- gates that stay, and jobs that take GPUs without asking for them -----------------------------------------
 
+OURS = 'comment = "slurm_fair:v1,gate=uts5"'
 WHOLE = 'tres_per_node = "gres:shard:1", comment = "slurm_fair:v1,gate=uts5"'
-REFUSED = "2002"
 
 
-@pytest.mark.parametrize("was", ["", 'comment = "slurm_fair:v1,gate=uts5"', WHOLE, "array_task_cnt = 5"])
+@pytest.mark.parametrize("was", [OURS, f"{OURS}, array_task_cnt = 5", WHOLE])
 def test_the_gate_of_a_job_is_not_its_owners_to_move(was: str) -> None:
     for begin in (NOW, "begin_time = os.time() - 500", "begin_time = os.time() + 15"):
         assert answer(was, begin)[0] == REFUSED
@@ -180,6 +210,11 @@ def test_the_gate_of_a_job_is_not_its_owners_to_move(was: str) -> None:
 
 def test_a_begin_time_of_its_owners_own_becomes_a_gate_when_it_is_moved_to_now() -> None:
     assert answer(NOTED, NOW) == GATED
+
+
+def test_a_job_without_a_word_of_ours_is_gated_when_it_is_moved_to_now() -> None:
+    """It was sent before there was a hook, or its comment had no room: its begin time may be its owner's own."""
+    assert answer("", NOW) == GATED
 
 
 def test_a_held_job_may_begin_at_any_time() -> None:
@@ -216,8 +251,10 @@ def test_a_number_that_makes_a_job_another_gates_it_anew(name: str) -> None:
 
 
 def test_a_comment_that_its_owner_writes_keeps_the_words_of_ours() -> None:
-    assert answer("", 'comment = "x"') == ["0", "as-it-was", "x"]
-    assert answer(WHOLE, 'comment = "x"') == ["0", "as-it-was", "x slurm_fair:v0,gate=uts"]
+    assert answer('comment = "y"', 'comment = "x"') == ["0", "as-it-was", "x"]
+    assert answer("", 'comment = "x"') == ["0", "as-it-was", "x slurm_fair:v1"]
+    assert answer("", 'comment = "slurm_fair:v0 x"')[0] == GATED[0]
+    assert answer(WHOLE, 'comment = "x"') == ["0", "as-it-was", "x slurm_fair:v1,gate=uts"]
     own = 'comment = "slurm_fair:v1,begin=uts9"'
     assert answer(own, 'comment = "slurm_fair:v1,begin=uts77777 x"')[2] == "slurm_fair:v1,begin=uts x"
     long = 'comment = string.rep("x", 1010)'
@@ -232,8 +269,7 @@ def test_a_job_of_whole_nodes_keeps_the_mark_of_a_gate_beside_a_begin_time_of_it
         'tres_per_node = "gres:shard:1", comment = "slurm_fair:v1,gate=uts0,begin=uts" .. (os.time() + 5000)'
     )
     assert answer(noted, NOW)[2] == "slurm_fair:v1,gate=uts"
-    assert answer(noted, 'comment = "x"')[2] == "x slurm_fair:v0,gate=uts,begin=uts"
-    assert answer(noted.replace("gate=uts0,", "") + ', partition = "other"', 'partition = "gpu"')[2] == both
+    assert answer(noted, 'comment = "x"')[2] == f"x {both}"
 
 
 def test_a_job_of_another_qos_is_left_as_it_is() -> None:
@@ -241,8 +277,47 @@ def test_a_job_of_another_qos_is_left_as_it_is() -> None:
     for was, asked, code in (
         ('qos = "low"', NOW, "0"),
         ('qos = "high"', NOW, REFUSED),
-        ("", NOW, REFUSED),  # which QOS it got is not shown
+        ('name = "x"', NOW, REFUSED),  # which QOS it got is not shown
         ('qos = "high"', f'qos = "low", {NOW}', "0"),
     ):
-        assert answer(was, asked, settings)[0] == code, (was, asked)
-    assert answer('qos = "low"', 'qos = "high"', settings) == GATED
+        assert answer(f"{OURS}, {was}", asked, settings)[0] == code, (was, asked)
+    assert answer('qos = "low"', 'qos = "high"', settings)[0] == REFUSED
+    assert answer('qos = "low", priority = 0', 'qos = "high"', settings) == AS_ASKED
+
+
+@pytest.mark.parametrize("digits", ["1" * 13, "9223372036854775807", "9" * 20, "5x", "-5"])
+def test_a_begin_time_that_no_hook_noted_is_nobodys(digits: str) -> None:
+    """A number that Slurm cannot hold came out as now."""
+    forged = f'comment = "slurm_fair:v1,gate=uts5 slurm_fair:v1,begin=uts{digits}"'
+    assert answer(forged, "num_tasks = 1") == ["0", "1800", "slurm_fair:v1,gate=uts slurm_fair:v1"]
+    assert answer(forged, NOW)[0] == REFUSED
+
+
+def test_a_job_that_has_its_gpus_goes_on_to_say_that_it_saves() -> None:
+    for state in (1, 2):
+        was = f'job_state = {state}, comment = "slurm_fair:v1,signal=USR1,gate=uts5"'
+        kept = "x slurm_fair:v1,signal=USR1,gate=uts"
+        assert answer(was, 'comment = "x"') == ["0", "as-it-was", kept]
+        assert answer(was, 'comment = "slurm_fair:v0"')[2].endswith("slurm_fair:v1,signal=USR1,gate=uts")
+        assert answer(was, 'comment = string.rep("x", 1010)')[0] == REFUSED
+
+
+def test_a_change_of_an_array_leaves_each_of_its_records_its_own_words() -> None:
+    """Slurm hands the change on from record to record, with what the hook wrote into it."""
+    said = run_lua(
+        f"""{HOOK_SCENE}
+        local asked = change({{priority = 4294967295}})
+        local own = os.time() + 5000
+        for _, comment in ipairs({{"a slurm_fair:v1,gate=uts5", "b slurm_fair:v1,gate=uts5",
+            "c slurm_fair:v1,begin=uts" .. own}}) do
+          local was = record({{priority = 0, array_job_id = 3, comment = comment}})
+          slurm_fair_keep(asked, was, parts, 7, options)
+          print(asked.begin_time - os.time() > 4000, whose(asked.comment))
+        end""",
+        timeout_seconds=60,
+    )
+    assert said.splitlines() == [
+        "false\ta slurm_fair:v1,gate=uts",
+        "false\tb slurm_fair:v1,gate=uts",
+        "true\t",
+    ]

@@ -103,7 +103,7 @@ def test_root_is_never_refused() -> None:
 @pytest.mark.parametrize(
     ("was", "asked"),
     [
-        ("", TWO_TYPES),
+        ('name = "x"', TWO_TYPES),
         ('tres_per_node = "gres:gpu:0"', TWO_TYPES),
         ('tres_per_job = "gres:gpu:v100:1"', 'tres_per_node = "gres:gpu:a100:1"'),
         (f'partition = "other", {TWO_TYPES}', 'partition = "gpu"'),
@@ -116,8 +116,9 @@ def test_root_is_never_refused() -> None:
     ],
 )
 def test_a_change_that_makes_such_a_job_of_a_waiting_one_is_refused(was: str, asked: str) -> None:
-    assert changed(was, asked) == ACCESS_DENIED
-    assert changed(was, asked, 'options.unplanned = "leave"') == "0"
+    for held in ("", ", priority = 0"):
+        assert changed(was + held, asked) == ACCESS_DENIED
+    assert changed(f"{was}, priority = 0", asked, 'options.unplanned = "leave"') == "0"
 
 
 @pytest.mark.parametrize(
