@@ -42,7 +42,7 @@ from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
-from slurm_fair.slurm.reading.queue import Closing, Queue, may_take_gpus
+from slurm_fair.slurm.reading.queue import Closing, Queue, begins_later, may_take_gpus
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.reading.slurmctld import configured, started_at
@@ -227,8 +227,9 @@ class SlurmCluster:
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new and of changed jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & may_take_gpus(rows)]
-        ids = zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)
-        submits = dict(zip(ids, living["submit"].tolist(), strict=True))
+        known = rows[(rows["state"] != JobState.DONE) & (may_take_gpus(rows) | begins_later(rows))]
+        ids = zip(known["record"].tolist(), known["restarts"].tolist(), strict=True)
+        submits = dict(zip(ids, known["submit"].tolist(), strict=True))
         if other := self._bearers.changed(submits):
             for memory in (self._details, self._layouts, self._spans):
                 memory.forget(other)

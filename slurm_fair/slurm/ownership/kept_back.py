@@ -26,7 +26,7 @@ from slurm_fair.slurm.ownership.ours import (
     may_have_come_back,
 )
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, may_take_gpus
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, begins_later, may_take_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +125,12 @@ def any_came_back(rows: NDArray[np.void], queue: Queue, marks: Marks, booted_at:
 
 
 def within_reach(rows: NDArray[np.void], marks: Marks) -> Bools:
-    """Rows on which something of ours may be: of jobs that may take GPUs, and of all that have a mark.
+    """Rows on which something of ours may be: of jobs that may take GPUs or wait for a begin time, or have a mark.
 
-    A marked job may ask for no GPU any more. A stamp says nothing of a job that takes none.
+    A marked job may ask for no GPU any more. The submit hook, or a template, may have gated one that takes none.
     """
     own, array = _marks(rows, record_keys(rows), marks)
-    found: Bools = may_take_gpus(rows) | own["known"] | array["known"]
+    found: Bools = may_take_gpus(rows) | begins_later(rows) | own["known"] | array["known"]
     return found
 
 

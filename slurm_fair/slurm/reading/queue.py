@@ -372,6 +372,12 @@ def may_take_gpus(rows: NDArray[np.void]) -> Bools:
     return (rows["gpus"] > 0) | rows["exclusive"]  # type: ignore[no-any-return]
 
 
+def begins_later(rows: NDArray[np.void]) -> Bools:
+    """Waiting rows with a begin time behind their submission: a gate, or their owner's wish."""
+    waits = rows["state"] == JobState.WAITING
+    return waits & (rows["eligible"] > rows["submit"])  # type: ignore[no-any-return]
+
+
 def with_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints, Ints, Ints]:
     """(row, base, task) with every task of an unsplit array as a job of its own; one beyond its user's is one."""
     unsplit = (rows["task"] == UNSPLIT) & ~rows["beyond"]

@@ -113,10 +113,11 @@ ALONE = {"OverSubscribe": "NO"}  # it takes whole nodes
 
 
 @pytest.mark.parametrize(
-    ("marked", "wants"), [(True, NO_GPUS), (True, NO_GPUS | ALONE), (False, NO_GPUS | ALONE)]
+    ("marked", "wants"),
+    [(True, NO_GPUS), (True, NO_GPUS | ALONE), (False, NO_GPUS | ALONE), (False, NO_GPUS)],
 )
 def test_a_job_is_freed_though_it_asks_for_no_gpu(stub: Stub, marked: bool, wants: dict[str, str]) -> None:
-    """It takes whole nodes, or its user has asked for no GPU since we marked it."""
+    """It takes whole nodes, or a template gated it, or its user has asked for no GPU since we marked it."""
     stamp = "" if marked else f"slurm_fair:v1,gate=uts{int(GATE)}"
     now = row(ReqNodes="n1" if marked else "", **wants)
     stub.answers("squeue", now, _texts((7, stamp)), now, row(**FREE, **wants))
