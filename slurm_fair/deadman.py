@@ -20,6 +20,7 @@ from slurm_fair.host.state_folder import (
     all_free_until,
     last_beat,
     leave_all_free,
+    not_yet_free,
     paused_since,
 )
 from slurm_fair.model import Gate
@@ -174,10 +175,11 @@ class _Watch:
     def _free_latecomers(self) -> int:
         """Free jobs that came after all was freed: templates and hooks may still gate them, and nobody opens that.
 
-        What was submitted before is not looked at again: a hold that it has now is somebody's own.
+        A job that was submitted before is looked at again only if it could not be freed: a hold that another has
+        now is somebody's own.
         """
         places, now = self._places, self._clock.now()
-        since = all_free_until(places)
+        since, left = all_free_until(places), not_yet_free(places)
         if since is None or is_owned(places.journal):
             return 0
         try:
@@ -185,25 +187,26 @@ class _Watch:
                 if (
                     last_beat(places) is not None
                     or self._another_acts(now)
-                    or not leave_all_free(places, now)
+                    or not leave_all_free(places, now, left)
                 ):
                     return 0
-                done = self._freed_since(math.floor(min(since, now)))
+                done = self._freed_since(math.floor(min(since, now)), left)
         except Exception as problem:
-            leave_all_free(places, since)
+            leave_all_free(places, since, left)
             log.warning("jobs that came since all was freed cannot be freed yet: %s", problem)
             return 0
-        if done.left:
-            leave_all_free(places, since)
-        for left in done.left:
-            log.warning("could not free %s; the next look tries again", left)
+        if done.unfreed != left:
+            leave_all_free(places, now, done.unfreed)
+        for why in done.left:
+            log.warning("could not free %s; the next look tries again", why)
         if done.freed:
             log.warning("%d jobs freed that came while no daemon runs", done.freed)
         return done.freed
 
-    def _freed_since(self, since: float) -> Liberated:
+    def _freed_since(self, since: float, again: tuple[int, ...]) -> Liberated:
         marks, _ = _marks(self._places)
-        return liberate(commands_of(self._config, self._places), marks, self._clock.now, since=since)
+        commands = commands_of(self._config, self._places)
+        return liberate(commands, marks, self._clock.now, since=since, again=again)
 
     def _another_acts(self, now: float) -> bool:
         """True if a daemon with another storage says in the queue that it acts here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -82,7 +83,10 @@ class Places:
 
     @property
     def all_free(self) -> Path:
-        """Left when all jobs of ours were freed and no daemon goes on; its age says up to which submission."""
+        """Left when all jobs of ours were freed and no daemon goes on; its age says up to which submission.
+
+        In it stand the records of older jobs that could not be freed.
+        """
         return self.directory / "all-free"
 
     @property
@@ -137,13 +141,13 @@ def paused_since(places: Places) -> float | None:
         return None
 
 
-def leave_all_free(places: Places, until: float) -> bool:
-    """Note that the jobs submitted until then are free; False where that cannot be kept.
+def leave_all_free(places: Places, until: float, but: Collection[int] = ()) -> bool:
+    """Note that the jobs submitted until then are free `but` these records; False where that cannot be kept.
 
     It is made anew each time, since root may have made the one before.
     """
     try:
-        output.write_text(places.all_free, "", 0o600)
+        output.write_text(places.all_free, "".join(f"{record}\n" for record in but), 0o600)
         os.utime(places.all_free, (until, until))
     except OSError:
         return False
@@ -156,6 +160,16 @@ def all_free_until(places: Places) -> float | None:
         return places.all_free.stat().st_mtime
     except OSError:
         return None
+
+
+def not_yet_free(places: Places) -> tuple[int, ...]:
+    """Records submitted before that instant which could not be freed; what cannot be read names none."""
+    try:
+        with places.all_free.open("rb") as file:
+            words = file.read(_MOST_RECORDS_BYTES).split()
+    except OSError:
+        return ()
+    return tuple(int(word) for word in words if word.isdigit() and len(word) <= _RECORD_DIGITS)
 
 
 def being_freed(places: Places) -> bool:
@@ -183,6 +197,7 @@ def pause_of(places: Places) -> Pause | None:
     return Pause(str(said.get("why") or ""), str(said.get("who") or ""), since)
 
 
+_MOST_RECORDS_BYTES, _RECORD_DIGITS = 2**24, 10
 _MOST_PAUSE_BYTES = 4096
 _MOST_PAUSE_SECONDS = 1e11
 _BEAT_BYTES = 2048

@@ -20,7 +20,7 @@ TOO_LATE = "it can no longer make its deadline, so it waits its turn"
 class Deadlines:
     """The candidates that have to run now, as users and progress say it (Astraea, section 5.2.1, third kind)."""
 
-    spare: Floats  # seconds that it may still wait before it has to start
+    spare: Floats  # seconds that it may still wait before it has to start; inf = nobody knows
     urgent: Bools
     missed: Bools  # it has a deadline that it cannot make even if it runs from now on
 
@@ -34,22 +34,26 @@ class Deadlines:
         if len(at) == 0:
             return None
         terms, ahead = view.terms, said.deadline[rows[at]] - view.now
-        left, again = _needed(view, rows[at], ahead)
-        spare, late = ahead - again, np.where(view.waiting[rows[at]], again, left) > ahead
+        left, again, known = _needed(view, rows[at], ahead)
+        spare = np.where(known, ahead - again, np.inf)
+        late = np.where(view.waiting[rows[at]], again, left) > ahead
         # A lease later it may take until the job whose GPUs it gets has given them back.
-        soon = terms.term + terms.grace + terms.interval if urgent == "tight" else np.inf
+        near = spare < terms.term + terms.grace + terms.interval
+        chosen = near if urgent == "tight" else np.ones(len(at), dtype=bool)
         found = cls(np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool))
-        found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
+        found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & chosen, late
         return found
 
 
-def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each needs if it goes on, and if it starts anew.
+def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats, Bools]:
+    """Seconds that each needs if it goes on, and if it starts anew; and where anybody knows that.
 
-    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left. A job
-    of which nobody knows how long it takes needs all the time that there is.
+    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left.
+    Nobody knows how long a job takes that has neither a limit nor a report: it is too late once its deadline is
+    past, and until then nothing shows that it must run now. Else a made-up deadline would starve its siblings.
     """
     left, limit = view.told.left_seconds[rows], view.snapshot.jobs.time_limit_seconds[rows]
-    left = np.where(np.isfinite(left), left, np.maximum(ahead, 0.0))
+    known = np.isfinite(left)
+    left = np.where(known, left, np.maximum(ahead, 0.0))
     again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
-    return left, again
+    return left, again, known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,6 +45,7 @@ class Liberated:
     left: tuple[str, ...]  # what could not be freed, in words
     pinned: Mapping[tuple[int, bool], str] = field(default_factory=dict)  # what runs with a node list of ours
     read_at: float = field(default=0.0, compare=False)  # just before the queue was read for the last time
+    unfreed: tuple[int, ...] = field(default=(), compare=False)  # records of what could not be freed
 
 
 def pins_left(freed: Liberated) -> list[str]:
@@ -65,8 +66,9 @@ def liberate(
     now: Callable[[], float],
     lost: bool = False,
     since: float = -math.inf,
+    again: Collection[int] = (),
 ) -> Liberated:
-    """Free every waiting job that carries a mark or a gate of ours, of those submitted `since` then.
+    """Free every waiting job with a mark or a gate of ours: the records `again`, and all submitted `since`.
 
     A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
     `lost`, all jobs are.
@@ -75,7 +77,7 @@ def liberate(
     rows = queue.read()
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
-    rows = rows[rows["submit"] >= since]
+    rows = rows[(rows["submit"] >= since) | np.isin(rows["record"], list(again))]
     known, waiting = Marks(MarksInHand(marks)), rows[rows["state"] == JobState.WAITING]
     waiting = waiting[within_reach(waiting, known)]
     complaint = details.learn(
@@ -88,12 +90,16 @@ def liberate(
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
     actuator = Actuator(commands, queue, known, details, NoIntents(), now)
     outcomes = actuator.actuate(ours)
-    left = [f"job {label(o.action.key)}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
+    left = [(o.action, o.detail) for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
-            left.append(f"job {label(free_action(row).key)}: it is still completing")
-    freed = sum(o.result is Result.DONE for o in outcomes)
-    return Liberated(freed, tuple(left), _still_pinned(rows, queue, known), read_at)
+            left.append((free_action(row), "it is still completing"))
+    words = tuple(f"job {label(action.key)}: {why}" for action, why in left)
+    unfreed, freed = (
+        tuple(action.record for action, _ in left),
+        sum(o.result is Result.DONE for o in outcomes),
+    )
+    return Liberated(freed, words, _still_pinned(rows, queue, known), read_at, unfreed)
 
 
 def _still_pinned(rows: NDArray[np.void], queue: Queue, known: Marks) -> dict[tuple[int, bool], str]:

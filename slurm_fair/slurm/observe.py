@@ -382,11 +382,12 @@ def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
 
     It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
     (slurm-facts: deadline-ends-job). The whole of a run counts, from its beginning: a job that could be asked to
-    give way when it got idle GPUs, and not some leases later, would keep them beyond its tenant's share.
+    give way when it got idle GPUs, and not some leases later, would keep them beyond its tenant's share. A job
+    that waits without a limit gets one at its start that ends at its deadline (slurm-facts: limit-to-deadline).
     """
     waiting, limited = raw["state"] == JobState.WAITING, np.isfinite(raw["time_limit"])
     begins = np.where(waiting, seen.time + seen.settings.term, raw["start"])
-    ends = np.where(limited, begins + raw["time_limit"], seen.time)
+    ends = np.where(limited, begins + raw["time_limit"], np.where(waiting, np.inf, seen.time))
     again = np.maximum(ends, seen.time) + seen.settings.term + raw["must_fit"]
     out: Bools = (raw["state"] < JobState.DONE) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out

@@ -210,3 +210,18 @@ def test_a_job_whose_deadline_would_make_it_stay_uses_its_accounts_share_only(
     waits = next(job for job in near if job.state == "PENDING")
     assert "deadline" in site.cli("explain", waits.label).stdout
     site.submit(4, "-t", "60", "--deadline=now+10000", tenant="nlp").runs()
+
+
+def test_a_job_with_a_deadline_far_off_and_no_limit_uses_its_accounts_share_only(
+    new_site: Callable[..., Site],
+) -> None:
+    """Slurm makes the time up to the deadline its limit when it starts; twelve of 24 GPUs are nlp's own."""
+    site = new_site("begin").start()
+    honest = [site.submit(4) for _ in range(6)]
+    wait_until(lambda: running(site, *honest) == 6, 20, "vision has the whole cluster")
+    far = [site.submit(4, "--deadline=now+30days", tenant="nlp") for _ in range(5)]
+    wait_until(lambda: running(site, *far) == 3, 6 * site.term, "three of them have nlp's share")
+    for job in honest:
+        job.cancel()
+    stays(lambda: running(site, *far) <= 3, 2 * site.term, "no more of them start on idle GPUs")
+    site.submit(4, tenant="nlp").runs()

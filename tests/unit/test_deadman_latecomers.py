@@ -9,10 +9,11 @@ import pytest
 
 from slurm_fair.deadman import watch
 from slurm_fair.errors import SlurmUnreachable
-from slurm_fair.host.state_folder import Places, all_free_until, leave_all_free
+from slurm_fair.host.state_folder import Places, all_free_until, leave_all_free, not_yet_free
 from slurm_fair.slurm.notice import Notice
 from tests.support.daemon_bench import Bench
 from tests.support.deadman_hours import BOTH_GATES, Hours, kept_back, sites
+from tests.support.fake_commands import FakeCommands
 
 LIMIT = 45.0  # of a heartbeat, with leases of a minute
 site = pytest.fixture(sites)
@@ -127,6 +128,35 @@ def test_a_slurm_that_does_not_answer_is_asked_at_the_next_look(
     assert look(hours) == 1
 
 
+def test_one_that_cannot_be_freed_has_nobody_else_looked_at_again(
+    site: Callable[[str], Hours], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = gone(site, "hold")
+    world, places = hours.bench.world, hours.bench.places
+    stuck, late = come(hours.bench, "hold"), come(hours.bench, "hold")
+    does = FakeCommands._line
+
+    def refuses(commands: FakeCommands, line: str) -> list[str]:
+        return [f"Access/permission denied for job {stuck}"] if str(stuck) in line else does(commands, line)
+
+    hours.bench.pass_time(5)
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeCommands, "_line", refuses)
+        assert look(hours) == 1
+        assert not_yet_free(places) == (stuck,)
+        world.hold(late)
+        record = world.record(late)
+        record.scheduled, record.eligible = record.submit, 0.0  # Slurm never came to it in its long queue
+        for _ in range(2):
+            hours.bench.pass_time(60)
+            assert look(hours) == 0
+            assert (record.held != "", not_yet_free(places)) == (True, (stuck,))
+    come(hours.bench, "hold")
+    hours.bench.pass_time(60)
+    assert look(hours) == 2
+    assert (record.held != "", not_yet_free(places), kept_back(hours.bench)) == (True, (), 1)
+
+
 def test_without_word_that_all_was_freed_nobody_looks_for_jobs(site: Callable[[str], Hours]) -> None:
     """The daemon ended because another one acts here: what that one keeps back is not ours to free."""
     hours = site("hold")
@@ -145,7 +175,7 @@ def test_where_no_word_can_be_left_nobody_is_freed_twice(
 ) -> None:
     hours = gone(site, "hold")
     come(hours.bench, "hold")
-    monkeypatch.setattr("slurm_fair.deadman.leave_all_free", lambda places, until: False)
+    monkeypatch.setattr("slurm_fair.deadman.leave_all_free", lambda places, until, but: False)
     assert look(hours) == 0
     assert kept_back(hours.bench) == 1
 
@@ -167,3 +197,12 @@ def test_the_word_is_left_anew_where_root_left_the_one_before(tmp_path: Path) ->
     assert leave_all_free(places, 7.0)
     assert (all_free_until(places), places.all_free.stat().st_ino != before) == (7.0, True)
     assert not leave_all_free(Places(tmp_path / "absent"), 5.0)
+
+
+def test_the_word_names_what_is_left_and_what_is_no_record_is_none(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    assert not_yet_free(places) == ()
+    assert leave_all_free(places, 5.0, [7, 12])
+    assert (all_free_until(places), not_yet_free(places)) == (5.0, (7, 12))
+    places.all_free.write_bytes(b"3\n-4 x 99999999999\xff\n\xb2 8")
+    assert not_yet_free(places) == (3, 8)

@@ -114,6 +114,22 @@ def test_an_urgent_job_that_runs_is_not_stopped_for_a_sibling() -> None:
     assert decided(seen, over(one), urgent="off", **PLAIN) == {"1": REVOKE, "2": GRANT}
 
 
+def test_the_deadline_of_a_job_that_waits_and_may_take_any_time_changes_nothing() -> None:
+    seen = cluster(*(job(i, gpus=8, submit=i) for i in (1, 2, 3)))
+    seen = with_deadlines(seen, j1=(INF, INF), j2=(INF, 2 * HOUR), j3=(INF, 3 * HOUR))
+    for who in ("j1", "j2", "j3"):
+        one = with_deadlines(seen, **{who: (INF, INF)})
+        assert granted(with_deadlines(one, **{who: (720 * HOUR, INF)})) == granted(one)
+
+
+def test_a_job_that_runs_and_may_take_any_time_gives_way_to_a_sibling_whatever_its_deadline() -> None:
+    one = running(1, {"n1": 8})
+    seen = with_deadlines(cluster(one, job(2, gpus=8)), j1=(INF, INF), j2=(INF, 60.0))
+    without = decided(seen, over(one))
+    assert without == {"1": REVOKE, "2": GRANT}
+    assert decided(with_deadlines(seen, j1=(720 * HOUR, INF)), over(one)) == without
+
+
 def test_an_urgent_job_takes_the_gpus_of_a_sibling_whose_lease_is_over() -> None:
     one = running(1, {"n1": 8})
     seen = with_deadlines(cluster(one, job(2, gpus=8)), j1=(INF, HOUR), j2=TIGHT)

@@ -29,7 +29,10 @@ CASES: list[tuple[str, tuple[float, float], Urgency, float, bool, bool]] = [
     ("it does not", (HOUR, HOUR + 1.0), "tight", INF, False, True),
     ("it does not, and every deadline counts", (HOUR, HOUR + 1.0), "any", INF, False, True),
     ("its deadline is past", (-1.0, INF), "tight", INF, False, True),
-    ("nobody knows how long it takes", (9 * HOUR, INF), "tight", INF, True, False),
+    ("nobody knows how long it takes", (9 * HOUR, INF), "tight", INF, False, False),
+    ("nobody knows how long it takes, to the last", (1.0, INF), "tight", INF, False, False),
+    ("nobody knows how long it takes, and every deadline counts", (9 * HOUR, INF), "any", INF, True, False),
+    ("its limit alone says how long it takes", (9 * HOUR, INF), "tight", 9 * HOUR, True, False),
     ("its whole limit must fit, though less is left", (HOUR, 60.0), "tight", 2 * HOUR, False, True),
     ("its whole limit just fits", (2 * HOUR, 60.0), "tight", 2 * HOUR, True, False),
 ]
@@ -52,6 +55,16 @@ def test_a_job_that_runs_is_too_late_only_once_what_it_has_left_does_not_fit() -
     deadlines = Deadlines.of(view(seen, over(one)), np.array([0]), "tight")
     assert deadlines is not None
     assert (deadlines.urgent.tolist(), deadlines.missed.tolist()) == ([True], [False])
+
+
+def test_a_job_that_runs_and_may_take_any_time_is_not_urgent_either() -> None:
+    """Its siblings would wait from its start to its deadline."""
+    one = running(1, {"n1": 8})
+    seen = with_deadlines(cluster(one, job(2, gpus=8)), j1=(720 * HOUR, INF), j2=TIGHT)
+    deadlines = Deadlines.of(view(seen, over(one)), np.array([0, 1]), "tight")
+    assert deadlines is not None
+    assert deadlines.urgent.tolist() == [False, True]
+    assert deadlines.spare.tolist() == [INF, 600.0]
 
 
 @pytest.mark.parametrize("name", ["nobody is told anything", "a deadline, and nobody minds"])

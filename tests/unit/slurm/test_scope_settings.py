@@ -57,6 +57,18 @@ def test_who_is_left_alone_is_told_why() -> None:
     }
 
 
+@pytest.mark.parametrize(("deadline_in", "revocable"), [(0.0, True), (30 * 86_400.0, False)])
+def test_a_waiting_job_with_a_deadline_and_no_limit_cannot_be_taken_back(
+    deadline_in: float, revocable: bool
+) -> None:
+    """Slurm gives it a limit up to its deadline when it starts, and a least time of a minute before."""
+    site = Site()
+    now = site.world.clock.now()
+    job = site.world.submit(1, "a", begin=now + 500, deadline=now + deadline_in if deadline_in else 0.0)
+    site.world.record(job).raw = {"MinTime": "1:00"}
+    assert site.look().jobs.revocable.tolist() == [revocable]
+
+
 @pytest.mark.parametrize(("spare", "revocable"), [(5_000.0, True), (500.0, False)])
 def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float, revocable: bool) -> None:
     site = Site()

@@ -37,7 +37,7 @@ URGENCIES: list[tuple[str, Astraea, dict[str, tuple[float, float]], str]] = [
     ("nor where every deadline counts", EAGER, {"j2": (HOUR, HOUR + 1.0)}, "1"),
     ("one that just makes it", Astraea(), {"j2": (HOUR, HOUR)}, "2"),
     ("not one whose deadline is past", Astraea(), {"j2": (-1.0, float("inf"))}, "1"),
-    ("one of which nobody knows how long it takes", Astraea(), {"j2": (9 * HOUR, float("inf"))}, "2"),
+    ("not one of which nobody knows how long it takes", Astraea(), {"j2": (9 * HOUR, float("inf"))}, "1"),
     (
         "of two urgent ones that with less time to spare",
         Astraea(),
