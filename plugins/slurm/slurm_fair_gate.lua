@@ -1,7 +1,8 @@
 -- The gate at submission: a managed GPU job does not start by itself before the controller has seen it.
 --
 -- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS. It refuses a job
--- in one case alone: where unplanned = "refuse", one that nobody can plan and that would be managed otherwise.
+-- in two cases alone: where unplanned = "refuse", one that nobody can plan and that would be managed otherwise; and one
+-- that asks for whole nodes without a word of GPUs, and whose comment leaves no room for ours.
 -- An error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
 -- options: partitions, accounts, qos (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain,
 -- interactive and unplanned (as in the configuration's [scope]), and health: the file in which the controller says that
@@ -12,23 +13,23 @@
 -- slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options) looks at what a job's owner changes, so that a
 -- gate stays what it was at submission: its owner does not move it. A job that is released, gets a longer limit or may
 -- not be requeued any more waits behind its gate, or for its own begin time. So does one whose GPUs, nodes, tasks, CPUs,
--- memory, partition, account, QOS, reservation or features change: it may become managed by that, or its gate may have
--- been opened, or taken away, for what it was before. A held job does so when it is released. A running job stays one
--- that can be requeued (slurm-facts: owners-may-change). Root, and whoever changes a job of somebody else (an admin, the
--- controller), change what they like. The hook is shown neither a job's begin time nor whether it may be requeued, nor
--- whether it takes whole nodes (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a
--- job that is left alone: it may become managed, and then still begins no earlier than its owner wants.
+-- memory, partition, account, QOS, reservation or features change: its gate may have been opened, or taken away, for
+-- what it was before. Slurm makes a change part by part, and the gate last: so such a change comes alone, and a job that
+-- becomes managed by it is held meanwhile. A job that has its GPUs stays one that can be requeued and that saves
+-- (slurm-facts: owners-may-change). Root, and whoever changes a job of somebody else (an admin, the controller), change
+-- what they like. The hook is shown neither a job's begin time nor whether it may be requeued, nor whether it takes
+-- whole nodes (slurm-facts: hook-sees-changes), so the comment says whose a begin time is, also of a job that is left
+-- alone: it may become managed, and then still begins no earlier than its owner wants.
 --
 -- What it leaves alone: jobs without GPUs that do not ask for whole nodes, heterogeneous jobs (but for
 -- unplanned = "refuse"), other partitions, accounts and QOS, srun and salloc unless interactive = "gate", batch jobs
--- that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later
--- (the controller gates those when their time comes).
+-- that do not say that they can save where plain = "leave", and every job that its user wants to begin later, or holds
+-- and that names its GPUs (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
 -- From 24.11 on Slurm refuses a job whose limit, counted from such a gate, ends behind its deadline ("Requested time
 -- limit is invalid"): fair-sbatch sends it with a shorter gate.
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
-local STAMP = "^slurm_fair:v(%d)(.?)" -- a word of ours: slurm_fair:v1,key=value,...
 local RUNNING, SUSPENDED = 1, 2
 local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
 local MOST_BYTES = 4096
@@ -69,7 +70,8 @@ local function in_managed_partition(job_desc, part_list, names)
   if names == nil or #names == 0 then
     return true
   end
-  local asked = job_desc.partition or default_partition(part_list) or ""
+  local named = job_desc.partition ~= "" and job_desc.partition or nil
+  local asked = named or default_partition(part_list) or ""
   if is_too_long(asked) then
     return true
   end
@@ -158,32 +160,46 @@ local function is_near(begin_time, now, options)
   return begin_time <= now + (options.near_seconds or 20)
 end
 
+-- The controller reads the first word of this form, and none where a value in it is wrong (slurm/reading/stamp.py).
+local function has_form(word)
+  local keys = string.match(word, "^slurm_fair:v%d(.*)$")
+  return keys ~= nil and (string.gsub(keys, ",[a-z]+=[A-Za-z0-9+]+", "")) == ""
+end
+
+local GOOD = {
+  signal = function(value) return value == "USR1" or value == "USR2" or value == "TERM" end,
+  grace = function(value) return #value <= 6 and string.match(value, "^%d+$") ~= nil end,
+  gate = function(value)
+    return value == "hold" or #value <= 15 and string.match(value, "^uts%d+$") ~= nil
+      or #value <= 10 and string.match(value, "^%+%d+$") ~= nil
+  end,
+}
+
 local function is_stamp(word)
-  local version, next_letter = string.match(word, STAMP)
-  return version ~= nil and (next_letter == "" or next_letter == ",")
-end
-
--- The stamps in a comment, each with the places of its first letter and of the one behind it.
-local function stamps(comment)
-  local next_word = string.gmatch(is_too_long(comment) and "" or comment or "", "()(%S+)()")
-  return function()
-    local first, word, behind = next_word()
-    while word ~= nil and not is_stamp(word) do
-      first, word, behind = next_word()
-    end
-    return word, first, behind
+  if not has_form(word) then
+    return false
   end
+  for key, value in string.gmatch(word, ",([a-z]+)=([^,]*)") do
+    if GOOD[key] and not GOOD[key](value) then
+      return false
+    end
+  end
+  return true
 end
 
--- The value of a key in a stamp; nil without one.
-local function said(comment, key)
-  for token in stamps(comment) do
-    local value = string.match(token, "," .. key .. "=([^,]*)")
-    if value then
-      return value
+-- The first stamp of a comment, and the places of its first letter and of the one behind it; nil without one.
+local function stamp_of(comment)
+  for first, word, behind in string.gmatch(is_too_long(comment) and "" or comment or "", "()(%S+)()") do
+    if is_stamp(word) then
+      return word, first, behind
     end
   end
   return nil
+end
+
+-- The value of a key in the stamp; nil without one.
+local function said(comment, key)
+  return string.match(stamp_of(comment) or "", ".*," .. key .. "=([^,]*)")
 end
 
 local function has_gate(comment)
@@ -195,20 +211,27 @@ local function waits_already(job_desc, now, options)
   return job_desc.priority == 0 or not is_near(job_desc.begin_time or 0, now, options)
 end
 
--- The comment with gate=... or begin=... in our token, one in place of the other, or without both where the key is "":
--- the template's token, or a new one that says "speaks no protocol". No other token keeps such a key.
+-- Words that have the form of a stamp, so that none is read in place of ours.
+local function unmade(text)
+  return (string.gsub(text, "%S+", function(word)
+    return has_form(word) and string.gsub(word, ":", "_", 1) or nil
+  end))
+end
+
+-- The comment with gate=... or begin=... in the stamp, one in place of the other, or without both where the key is "":
+-- the template's stamp, or a new one that says "speaks no protocol".
 local function with_key(comment, key)
-  local text, parts, from = comment or "", {}, 1
+  local text = comment or ""
   local more = key ~= "" and "," .. key or ""
-  for token, first, behind in stamps(text) do
+  local token, first, behind = stamp_of(text)
+  if token then
     local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
-    parts[#parts + 1] = string.sub(text, from, first - 1) .. bare .. more
-    more, from = "", behind
+    return unmade(string.sub(text, 1, first - 1)) .. bare .. more .. string.sub(text, behind)
   end
-  if #parts > 0 or key == "" then
-    return table.concat(parts) .. string.sub(text, from)
+  if key == "" or is_too_long(text) then
+    return text
   end
-  return text .. (text ~= "" and " " or "") .. "slurm_fair:v0" .. more
+  return unmade(text) .. (text ~= "" and " " or "") .. "slurm_fair:v0" .. more
 end
 
 -- The keys by which a comment tells whose a begin time is; "" without one.
@@ -228,7 +251,7 @@ end
 -- Writes gate=... or begin=... into the comment, where Slurm takes so long a comment; tells whether it did.
 local function note(job_desc, comment, key)
   local text = with_key(comment, key)
-  if #text > MOST_OF_SLURM then
+  if is_too_long(comment) or #text > MOST_OF_SLURM then
     return false
   end
   job_desc.comment = text
@@ -240,7 +263,7 @@ end
 local NO_GATE = "gate=uts0"
 
 local function note_begin(job_desc, comment, begin, of_gpus)
-  note(job_desc, comment, (of_gpus and "" or NO_GATE .. ",") .. string.format("begin=uts%d", begin))
+  return note(job_desc, comment, (of_gpus and "" or NO_GATE .. ",") .. string.format("begin=uts%.0f", begin))
 end
 
 local function forget_begin(job_desc, comment, of_gpus)
@@ -249,14 +272,10 @@ local function forget_begin(job_desc, comment, of_gpus)
   end
 end
 
--- Whether the comment says, in a token of ours, that the job saves when it is asked.
+-- Whether the comment says, in a stamp, that the job saves when it is asked.
 local function can_save(job_desc)
-  for token in stamps(job_desc.comment) do
-    if string.match(token, STAMP) ~= "0" then
-      return true
-    end
-  end
-  return is_too_long(job_desc.comment)
+  local version = string.match(stamp_of(job_desc.comment) or "", "^slurm_fair:v(%d)")
+  return version ~= nil and version ~= "0" or is_too_long(job_desc.comment)
 end
 
 local function is_of_a_managed_kind(job_desc, options)
@@ -363,7 +382,13 @@ local function close_gate(job_desc, part_list, options)
   if begins_later and not has_gate(job_desc.comment) and (waits or not ours) then
     note_begin(job_desc, job_desc.comment, job_desc.begin_time, not (ours and asks_for_whole_nodes(job_desc)))
   end
-  if not ours or begins_later or waits and asks_for_gpus(job_desc) or not controller_acts(options.health, now) then
+  if not ours or begins_later or waits and asks_for_gpus(job_desc) then
+    return
+  end
+  if not controller_acts(options.health, now) then
+    if asks_for_whole_nodes(job_desc) then
+      note(job_desc, job_desc.comment, NO_GATE)
+    end
     return
   end
   tell_user(job_desc, options)
@@ -384,14 +409,23 @@ local function wake(job_desc, part_list, options)
   end
 end
 
-local function admit(job_desc, part_list, submit_uid, options)
-  local why = submit_uid ~= 0 and unplanned(job_desc, options)
+-- Why a new job is refused; nil where it is not. Root is refused nothing, and nobody while no controller acts.
+local function refusal_at_submission(job_desc, part_list, submit_uid, options)
+  if submit_uid == 0 or not controller_acts(options.health, os.time()) then
+    return nil
+  end
+  local why = unplanned(job_desc, options)
   if why and asks_for_gpus(job_desc) and is_in_scope(job_desc, part_list, options) then
-    return refuse(why)
+    return why
   end
   local whole = asks_for_whole_nodes(job_desc) and is_ours(job_desc, part_list, options)
-  if whole and #with_key(job_desc.comment, "") > MOST_OF_SLURM - ROOM then
-    return refuse(NO_ROOM)
+  return whole and #with_key(job_desc.comment, "") > MOST_OF_SLURM - ROOM and NO_ROOM or nil
+end
+
+local function admit(job_desc, part_list, submit_uid, options)
+  local why = refusal_at_submission(job_desc, part_list, submit_uid, options)
+  if why then
+    return refuse(why)
   end
   close_gate(job_desc, part_list, options)
   return slurm.SUCCESS
@@ -461,11 +495,13 @@ local SHAPE = {
   "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task", "partition", "account", "qos", "reservation",
   "req_nodes", "exc_nodes", "features", "min_nodes", "max_nodes", "num_tasks", "min_cpus", "cpus_per_task",
   "pn_min_cpus", "ntasks_per_node", "min_mem_per_node", "min_mem_per_cpu", "shared", "ntasks_per_tres",
-  "ntasks_per_gpu",
+  "ntasks_per_gpu", "ntasks_per_socket", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres",
+  "mem_per_tres",
 }
 -- What else a change may give: Slurm may refuse it when it has made the rest of the change, but not set the gate.
 local OTHERS = {
-  "nice", "contiguous", "core_spec", "delay_boot", "time_min", "dependency", "licenses", "wckey",
+  "nice", "contiguous", "core_spec", "delay_boot", "time_min", "dependency", "licenses", "wckey", "clusters",
+  "cluster_features",
 }
 
 local function gives_any(job_desc, names)
@@ -482,30 +518,43 @@ local function changes_shape(job_desc, job_rec)
   return saves or gives_any(job_desc, SHAPE)
 end
 
--- A held job that is let go, or one that could be taken back until now or was another, perhaps with its gate open.
 local function is_released(job_desc, job_rec)
   return job_rec.priority == 0 and job_desc.priority ~= UNSET and job_desc.priority ~= 0
 end
 
-local function waits_anew(job_desc, job_rec)
-  if job_rec.priority == 0 then
-    return is_released(job_desc, job_rec)
-  end
+local function gets_a_longer_limit(job_desc, job_rec)
   local limit = job_desc.time_limit or UNSET
-  local longer = limit ~= UNSET and limit > (job_rec.time_limit or 0)
-  return longer or job_desc.requeue == 0 or changes_shape(job_desc, job_rec)
+  return limit ~= UNSET and limit > (job_rec.time_limit or 0)
+end
+
+-- A held job that is let go, or one that could be taken back until now or was another, perhaps with its gate open.
+local function waits_anew(job_desc, job_rec)
+  local other = changes_shape(job_desc, job_rec)
+  if job_rec.priority == 0 then
+    return other or is_released(job_desc, job_rec)
+  end
+  return other or gets_a_longer_limit(job_desc, job_rec) or job_desc.requeue == 0
+end
+
+-- Slurm makes a change part by part, and sets the hook's gate last. Where it refuses a part, those before it are made.
+local function is_one_thing(job_desc, job_rec)
+  if is_released(job_desc, job_rec) then
+    return not gives_any(job_desc, OTHERS) and not gives_any(job_desc, SHAPE)
+      and not gets_a_longer_limit(job_desc, job_rec)
+  end
+  return job_rec.priority == 0 or not waits_anew(job_desc, job_rec) or not gives_any(job_desc, OTHERS)
 end
 
 -- The words of ours go into the comment that a job's owner writes in its place; false where there is no room. Who has
 -- GPUs as a job that saves when it is asked goes on to say so.
 local function carry_words(job_desc, job_rec, has_gpus)
-  local token = stamps(job_rec.comment)()
+  local token = stamp_of(job_rec.comment)
   if job_desc.comment == nil or token == nil then
     return true
   end
   local text = job_desc.comment
-  if stamps(text)() == nil or has_gpus and can_save(job_rec) and not can_save(job_desc) then
-    text = string.gsub(text, "slurm_fair:", "") .. (text ~= "" and " " or "") .. with_key(token, "")
+  if stamp_of(text) == nil or has_gpus and can_save(job_rec) and not can_save(job_desc) then
+    text = unmade(text) .. (text ~= "" and " " or "") .. with_key(token, "")
   end
   text = with_key(text, keys_of(job_rec.comment))
   if #text > MOST_OF_SLURM - ROOM then
@@ -520,7 +569,9 @@ local function keep_waiting(job_desc, job_rec, of_gpus, options)
   local comment = job_desc.comment or job_rec.comment
   local own = own_begin(comment)
   if begin ~= 0 and not is_near(begin, now, options) then
-    note_begin(job_desc, comment, begin, of_gpus)
+    if not note_begin(job_desc, comment, begin, of_gpus) then
+      return refuse(NO_ROOM)
+    end
   elseif waits_anew(job_desc, job_rec) then
     if begin == 0 and own ~= nil and not is_near(own, now, options) then
       job_desc.begin_time = own
@@ -554,38 +605,30 @@ local function follow_begin(job_desc, job_rec, of_gpus, options)
   return slurm.SUCCESS
 end
 
-local function keep_running(job_desc)
-  if job_desc.requeue == 0 then
-    return refuse("a job got its GPUs as one that can be requeued, and stays so while it runs")
-  end
-  return slurm.SUCCESS
-end
-
 local HOLD_FIRST = "this change brings the job among those that take turns; hold it, change it, and release it"
 local SEND_ANEW = "a job without GPUs is not brought among those that take turns; submit it there"
-local ALONE = "a job is released by a change of nothing else"
+local ALONE = "a job that waits for its turn anew by this change changes in nothing else, unless it is held"
 
 -- Why a change of a waiting job is refused; nil where it is not. Slurm may refuse a part of a change when it has made
 -- the rest, and sets no gate then: so a job that has none yet is held meanwhile.
 local function refusal(job_desc, job_rec, part_list, options)
   local here = is_here(job_desc, job_rec, part_list, options)
   local of_gpus, may = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc), may_take_gpus(job_desc, job_rec)
-  local why = here and of_gpus and becomes_unplanned(job_desc, job_rec, options)
-  if why then
-    return why
-  end
-  if not here or not is_managed_record(job_desc, job_rec, options) or not controller_acts(options.health, os.time()) then
-    return nil
+  local acts = controller_acts(options.health, os.time())
+  local why = acts and here and of_gpus and becomes_unplanned(job_desc, job_rec, options)
+  if why or not acts or not here or not is_managed_record(job_desc, job_rec, options) then
+    return why or nil
   end
   local was_here = is_here({}, job_rec, part_list, options)
   if not may then
     return not was_here and SEND_ANEW or nil
   end
-  local was_managed = was_here and may_take_gpus({}, job_rec) and is_managed_record({}, job_rec, options)
+  local had_gpus = is_record_of_gpus(job_rec) or has_gate(job_rec.comment) and not asks_for_gpus(job_desc)
+  local was_managed = was_here and had_gpus and is_managed_record({}, job_rec, options)
   if not was_managed and job_rec.priority ~= 0 then
     return HOLD_FIRST
   end
-  return is_released(job_desc, job_rec) and (gives_any(job_desc, OTHERS) or gives_any(job_desc, SHAPE)) and ALONE or nil
+  return not is_one_thing(job_desc, job_rec) and ALONE or nil
 end
 
 local function keep(job_desc, job_rec, part_list, options)
@@ -595,17 +638,21 @@ local function keep(job_desc, job_rec, part_list, options)
   end
   local managed = may_take_gpus(job_desc, job_rec) and is_here(job_desc, job_rec, part_list, options)
     and is_managed_record(job_desc, job_rec, options)
-  local has_room = carry_words(job_desc, job_rec, state >= RUNNING)
-  if state >= RUNNING then
-    return managed and (not has_room and can_save(job_rec) and refuse(NO_ROOM) or keep_running(job_desc)) or slurm.SUCCESS
+  local acts = controller_acts(options.health, os.time())
+  local why = not carry_words(job_desc, job_rec, state >= RUNNING) and managed and acts and NO_ROOM
+  if state < RUNNING then
+    why = why or refusal(job_desc, job_rec, part_list, options)
+  elseif managed and acts and job_desc.requeue == 0 then
+    why = why or "a job got its GPUs as one that can be requeued, and stays so while it runs"
   end
-  local of_gpus = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc)
-  local why = refusal(job_desc, job_rec, part_list, options)
-    or not has_room and not of_gpus and has_gate(job_rec.comment) and NO_ROOM
   if why then
     return refuse(why)
   end
-  if not managed or not controller_acts(options.health, os.time()) then
+  if state >= RUNNING then
+    return slurm.SUCCESS
+  end
+  local of_gpus = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc)
+  if not managed or not acts then
     return follow_begin(job_desc, job_rec, of_gpus or not has_gate(job_rec.comment), options)
   end
   return keep_waiting(job_desc, job_rec, of_gpus, options)

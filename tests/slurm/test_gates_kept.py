@@ -137,6 +137,13 @@ def test_a_job_that_asks_for_whole_nodes_alone_has_a_gate_that_stays(owner: Owne
     assert not owner.update(job, HERE)
 
 
+def test_a_job_of_whole_nodes_leaves_room_for_the_gate_in_its_comment(lab: Lab, owner: Owner) -> None:
+    long = ("-A", "vision", "-D", "/", "-o", "/dev/null", "--comment=" + "x" * 1000, "--wrap=true")
+    refused = lab.run("sbatch", "--exclusive", *long, user=OWNER, check=False)
+    assert (refused.returncode, "leaves no room" in refused.stderr) == (1, True)
+    lab.run("sbatch", "--gpus=1", *long, user=OWNER)
+
+
 def test_gpus_that_slurm_works_out_itself_are_gated(owner: Owner) -> None:
     job = owner.send("-n1", "-n2", "--ntasks-per-gpu=1")
     assert is_gated(owner, job)

@@ -277,13 +277,6 @@ def test_a_heterogeneous_job_is_left_alone(lab: Lab, folder: Path) -> None:
     assert record(lab, job)["Comment"] == "(null)"
 
 
-def test_a_job_of_whole_nodes_leaves_room_for_the_gate_in_its_comment(lab: Lab, folder: Path) -> None:
-    long = "--comment=" + "x" * 1000
-    refused = lab.run("sbatch", "--exclusive", long, "--wrap=true", cwd=folder, check=False)
-    assert (refused.returncode, "leaves no room" in refused.stderr) == (1, True)
-    assert submit(lab, folder, "--gpus=1", long)
-
-
 def test_a_job_that_names_another_qos_is_left_alone(lab: Lab, folder: Path) -> None:
     settle(lab, qos='{"high"}')
     assert gates(lab, folder, "--gpus=1") == GATED  # which QOS it gets the hook is not shown

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slurm_fair.model import Gate
 
-_TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
+_TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)", re.ASCII)
 _SCRIPT = re.compile(r"[0-9a-f]{16}")  # the hash of a batch script
 _SIZES = re.compile(r"[0-9]{1,5}(?:\+[0-9]{1,5}){0,63}")
 MOST_SIZES = 16  # that one job may name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_fair.slurm.reading.stamp import read_stamp
 from tests.support.lua import HOOK_SCENE, lua_library, run_lua
 
 pytestmark = pytest.mark.skipif(lua_library() is None, reason="no library of Lua")
@@ -97,7 +98,6 @@ def test_a_change_by_which_a_managed_job_becomes_another_gates_it(was: str, aske
         ("", 'reservation = "mine"'),
         ("job_state = 1", 'features = "a"'),
         ("het_job_id = 5", 'partition = "gpu"'),
-        ("priority = 0", 'features = "a"'),  # held: it waits behind its gate when it is let go
         ('comment = "slurm_fair:v0"', 'comment = "slurm_fair:v0,x=1"'),
     ],
 )
@@ -107,7 +107,7 @@ def test_every_other_change_is_left_as_it_is(was: str, asked: str) -> None:
 
 def test_a_job_that_becomes_managed_begins_no_earlier_than_its_owner_wants() -> None:
     held = "priority = 0"
-    assert answer(f'partition = "other", {NOTED}, {held}', 'partition = "gpu"') == AS_ASKED
+    assert answer(f'partition = "other", {NOTED}, {held}', 'partition = "gpu"') == ["0", "5000", "-"]
     assert answer(f"{NOTED}, {held}", "priority = 4294967295") == ["0", "5000", "-"]
     assert answer(f'partition = "other", {held}', f'partition = "gpu", {FAR}') == [
         "0",
@@ -258,8 +258,8 @@ def test_a_comment_that_its_owner_writes_keeps_the_words_of_ours() -> None:
     own = 'comment = "slurm_fair:v1,begin=uts9"'
     assert answer(own, 'comment = "slurm_fair:v1,begin=uts77777 x"')[2] == "slurm_fair:v1,begin=uts x"
     long = 'comment = string.rep("x", 1010)'
-    assert answer('comment = "slurm_fair:v1,gate=uts5"', long)[0] == "0"
-    assert answer(WHOLE, long)[0] == REFUSED
+    assert [answer(was, long)[0] for was in (OURS, WHOLE, 'comment = "y"')] == [REFUSED, REFUSED, "0"]
+    assert answer(OURS, f"{long}, {FAR}")[0] == REFUSED
 
 
 def test_a_job_of_whole_nodes_keeps_the_mark_of_a_gate_beside_a_begin_time_of_its_owners_own() -> None:
@@ -282,15 +282,18 @@ def test_a_job_of_another_qos_is_left_as_it_is() -> None:
     ):
         assert answer(f"{OURS}, {was}", asked, settings)[0] == code, (was, asked)
     assert answer('qos = "low"', 'qos = "high"', settings)[0] == REFUSED
-    assert answer('qos = "low", priority = 0', 'qos = "high"', settings) == AS_ASKED
+    assert answer('qos = "low", priority = 0', 'qos = "high"', settings) == GATED
 
 
-@pytest.mark.parametrize("digits", ["1" * 13, "9223372036854775807", "9" * 20, "5x", "-5"])
+@pytest.mark.parametrize("digits", ["1" * 13, "9223372036854775807", "9" * 20, "5x"])
 def test_a_begin_time_that_no_hook_noted_is_nobodys(digits: str) -> None:
     """A number that Slurm cannot hold came out as now."""
-    forged = f'comment = "slurm_fair:v1,gate=uts5 slurm_fair:v1,begin=uts{digits}"'
-    assert answer(forged, "num_tasks = 1") == ["0", "1800", "slurm_fair:v1,gate=uts slurm_fair:v1"]
-    assert answer(forged, NOW)[0] == REFUSED
+    for forged in (
+        f"slurm_fair:v1,begin=uts{digits}",
+        f"slurm_fair:v1,gate=uts5 slurm_fair:v1,begin=uts{digits}",
+    ):
+        assert answer(f'comment = "{forged}"', "num_tasks = 1")[:2] == GATED[:2]
+    assert answer(f'comment = "{forged}"', NOW)[0] == REFUSED
 
 
 def test_a_job_that_has_its_gpus_goes_on_to_say_that_it_saves() -> None:
@@ -321,3 +324,78 @@ def test_a_change_of_an_array_leaves_each_of_its_records_its_own_words() -> None
         "false\tb slurm_fair:v1,gate=uts",
         "true\t",
     ]
+
+
+@pytest.mark.parametrize("more", ["nice = 5", 'dependency = "after:1"', 'clusters = "a"', "contiguous = 1"])
+@pytest.mark.parametrize(
+    "change", ["time_limit = 90", "requeue = 0", 'tres_per_node = "gres:gpu:8"', "min_nodes = 2"]
+)
+def test_a_change_that_gates_a_job_anew_changes_nothing_else_unless_it_is_held(
+    change: str, more: str
+) -> None:
+    assert answer(OURS, change)[:2] == GATED[:2]
+    assert answer(OURS, f"{change}, {more}")[0] == REFUSED
+    assert answer(f"{OURS}, priority = 0", f"{change}, {more}")[0] == "0"
+    assert answer(OURS, more)[:2] == AS_ASKED[:2]
+
+
+def test_a_held_job_that_becomes_another_has_a_gate_from_then_on() -> None:
+    """Slurm lets a job go that it held for bad constraints, as soon as they change."""
+    assert answer(f"{OURS}, priority = 0", 'features = "a"') == GATED
+
+
+def test_a_word_of_a_gate_makes_no_job_of_gpus() -> None:
+    for word in ("slurm_fair:v1,gate=uts5", "slurm_fair:v1,gate=uts0"):
+        was = f'tres_per_node = "gres:shard:1", comment = "{word}"'
+        assert answer(was, 'tres_per_node = "gres:gpu:8"')[0] == REFUSED
+        assert answer(f"{was}, priority = 0", 'tres_per_node = "gres:gpu:8"')[0] == "0"
+
+
+@pytest.mark.parametrize(
+    ("words", "becomes"),
+    [
+        ("slurm_fair:v0 slurm_fair:v1", "slurm_fair_v0 slurm_fair_v1 slurm_fair:v1,signal=USR1,gate=uts"),
+        ("slurm_fair:v1,grace=x", "slurm_fair_v1,grace=x slurm_fair:v1,signal=USR1,gate=uts"),
+        ("slurm_faislurm_fair:r:v0", "slurm_faislurm_fair:r:v0 slurm_fair:v1,signal=USR1,gate=uts"),
+        ("see the slurm_fair: manual", "see the slurm_fair: manual slurm_fair:v1,signal=USR1,gate=uts"),
+    ],
+)
+def test_the_first_stamp_is_the_one_that_counts(words: str, becomes: str) -> None:
+    was = 'job_state = 1, comment = "slurm_fair:v1,signal=USR1,gate=uts5"'
+    assert answer(was, f'comment = "{words}"')[2] == becomes
+    stamp = read_stamp(becomes.replace("uts", "uts9"))
+    assert stamp is not None
+    assert stamp.checkpoints
+
+
+@pytest.mark.parametrize("typo", ["signal=INT", "grace=1.5m", "grace=9999999", "gate=now"])
+@pytest.mark.parametrize("gate", ["begin", "hold"])
+def test_a_stamp_that_cannot_be_read_keeps_nobody_waiting_for_ever(typo: str, gate: str) -> None:
+    """The controller reads the first word that has the form of a stamp, and knows its gate by it alone."""
+    said = run_lua(
+        f"""{HOOK_SCENE}
+        options.plain, options.gate = "quota", "{gate}"
+        local one = job({{comment = "mine slurm_fair:v1,{typo}"}})
+        slurm_fair_gate(one, parts, 7, options)
+        print(one.comment)""",
+        timeout_seconds=60,
+    ).strip()
+    stamp = read_stamp(said)
+    assert stamp is not None
+    assert stamp.gate != ""
+    assert not stamp.checkpoints
+    assert said.startswith("mine slurm_fair")
+
+
+def test_a_job_of_whole_nodes_has_its_mark_also_while_no_controller_acts() -> None:
+    said = run_lua(
+        f"""{HOOK_SCENE}
+        options.health = "/nowhere/health.json"
+        local one = job({{tres_per_node = "gres:shard:1", shared = 0}})
+        print(slurm_fair_gate(one, parts, 7, options), one.begin_time, one.comment)
+        local text = "slurm_fair:v1 " .. string.rep("x", 1005)
+        local long = job({{tres_per_node = "gres:shard:1", shared = 0, comment = text}})
+        print(slurm_fair_gate(long, parts, 7, options), long.begin_time)""",
+        timeout_seconds=60,
+    )
+    assert said.splitlines() == ["0\t0\tslurm_fair:v1,gate=uts0", "0\t0"]
