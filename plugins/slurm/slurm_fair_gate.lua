@@ -83,20 +83,25 @@ local function in_managed_partition(job_desc, part_list, names)
   return false
 end
 
--- "gres:gpu:3", "gres/gpu:a100=2", "gpu:1,gres:shard:2"; not "gres:gpu_mem:4".
+-- The parts of a text that ask for GPUs: "gres:gpu:3", "gres/gpu:a100=2", "gpu:1,gres:shard:2"; not "gres:gpu_mem:4".
+local function gpu_parts(tres)
+  local next_part = string.gmatch(tres or "", "[^,]+")
+  return function()
+    for part in next_part do
+      local rest = string.match(part, "^gres[:/](.*)$") or part
+      if string.match(rest, "^([^:=]+)") == "gpu" and string.match(rest, "[:=](%d+)$") ~= "0" then
+        return rest
+      end
+    end
+    return nil
+  end
+end
+
 local function names_gpus(tres)
   if is_too_long(tres) then
     return true
   end
-  for part in string.gmatch(tres or "", "[^,]+") do
-    local rest = string.match(part, "^gres[:/](.*)$") or part
-    local kind = string.match(rest, "^([^:=]+)")
-    local count = string.match(rest, "[:=](%d+)$")
-    if kind == "gpu" and count ~= "0" then
-      return true
-    end
-  end
-  return false
+  return gpu_parts(tres)() ~= nil
 end
 
 local GPU_TEXTS = { "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task" }
@@ -119,11 +124,9 @@ end
 
 -- Adds the GPU types that a text names: "gres:gpu:a100:1,gres:gpu:v100:1" has two, "gres:gpu:3" has none.
 local function add_types(types, tres)
-  for part in string.gmatch(is_too_long(tres) and "" or tres or "", "[^,]+") do
-    local rest = string.match(part, "^gres[:/](.*)$") or part
-    local kind = string.match(rest, "^gpu:([^:=]+)")
-    local is_typed = kind ~= nil and not string.match(kind, "^%d+$")
-    if is_typed and string.match(rest, "[:=](%d+)$") ~= "0" then
+  for part in gpu_parts(is_too_long(tres) and "" or tres) do
+    local kind = string.match(part, "^gpu:([^:=]+)")
+    if kind ~= nil and not string.match(kind, "^%d+$") then
       types[kind] = true
     end
   end
@@ -411,15 +414,15 @@ end
 
 -- Why a new job is refused; nil where it is not. Root is refused nothing, and nobody while no controller acts.
 local function refusal_at_submission(job_desc, part_list, submit_uid, options)
-  if submit_uid == 0 or not controller_acts(options.health, os.time()) then
-    return nil
+  local why = asks_for_gpus(job_desc) and unplanned(job_desc, options)
+  if why and not is_in_scope(job_desc, part_list, options) then
+    why = nil
   end
-  local why = unplanned(job_desc, options)
-  if why and asks_for_gpus(job_desc) and is_in_scope(job_desc, part_list, options) then
-    return why
+  if asks_for_whole_nodes(job_desc) and is_ours(job_desc, part_list, options)
+    and #with_key(job_desc.comment, "") > MOST_OF_SLURM - ROOM then
+    why = NO_ROOM
   end
-  local whole = asks_for_whole_nodes(job_desc) and is_ours(job_desc, part_list, options)
-  return whole and #with_key(job_desc.comment, "") > MOST_OF_SLURM - ROOM and NO_ROOM or nil
+  return why and submit_uid ~= 0 and controller_acts(options.health, os.time()) and why or nil
 end
 
 local function admit(job_desc, part_list, submit_uid, options)
@@ -611,10 +614,9 @@ local ALONE = "a job that waits for its turn anew by this change changes in noth
 
 -- Why a change of a waiting job is refused; nil where it is not. Slurm may refuse a part of a change when it has made
 -- the rest, and sets no gate then: so a job that has none yet is held meanwhile.
-local function refusal(job_desc, job_rec, part_list, options)
+local function refusal(job_desc, job_rec, part_list, acts, options)
   local here = is_here(job_desc, job_rec, part_list, options)
   local of_gpus, may = is_record_of_gpus(job_rec) or asks_for_gpus(job_desc), may_take_gpus(job_desc, job_rec)
-  local acts = controller_acts(options.health, os.time())
   local why = acts and here and of_gpus and becomes_unplanned(job_desc, job_rec, options)
   if why or not acts or not here or not is_managed_record(job_desc, job_rec, options) then
     return why or nil
@@ -641,7 +643,7 @@ local function keep(job_desc, job_rec, part_list, options)
   local acts = controller_acts(options.health, os.time())
   local why = not carry_words(job_desc, job_rec, state >= RUNNING) and managed and acts and NO_ROOM
   if state < RUNNING then
-    why = why or refusal(job_desc, job_rec, part_list, options)
+    why = why or refusal(job_desc, job_rec, part_list, acts, options)
   elseif managed and acts and job_desc.requeue == 0 then
     why = why or "a job got its GPUs as one that can be requeued, and stays so while it runs"
   end

@@ -24,6 +24,5 @@ class Mark:
     user_size: str = ""  # that, to be given back
     # Its gate was not seen to stand, or went while nobody looked: where it is gone, it was nobody's move.
     blameless: bool = False
-    user_begin: float = (
-        0.0  # the user's own begin time that our gate took the place of, to be given back; 0 = none
-    )
+    # The user's own begin time that our gate took the place of, to be given back; 0 = none.
+    user_begin: float = 0.0

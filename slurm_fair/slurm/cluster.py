@@ -226,10 +226,11 @@ class SlurmCluster:
 
     def _learn(self, rows: NDArray[np.void]) -> str:
         """Ask for rarer news: details of new and of changed jobs, shares, reservations."""
-        living = rows[(rows["state"] != JobState.DONE) & may_take_gpus(rows)]
-        known = rows[(rows["state"] != JobState.DONE) & (may_take_gpus(rows) | begins_later(rows))]
-        ids = zip(known["record"].tolist(), known["restarts"].tolist(), strict=True)
-        submits = dict(zip(ids, known["submit"].tolist(), strict=True))
+        alive = rows[rows["state"] != JobState.DONE]
+        takes = may_take_gpus(alive)
+        living, asked = alive[takes], alive[takes | begins_later(alive)]
+        ids = zip(asked["record"].tolist(), asked["restarts"].tolist(), strict=True)
+        submits = dict(zip(ids, asked["submit"].tolist(), strict=True))
         if other := self._bearers.changed(submits):
             for memory in (self._details, self._layouts, self._spans):
                 memory.forget(other)

@@ -15,7 +15,7 @@ from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.retries import Growth, Retries
 from slurm_fair.slurm.ownership.kept_back import Keepers, record_keys, whose_are, within_reach
 from slurm_fair.slurm.ownership.ours_afresh import free_action
-from slurm_fair.slurm.reading.queue import with_tasks
+from slurm_fair.slurm.reading.queue import begins_later, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
@@ -29,7 +29,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     user comes before the second of any: the guard lets only so many through.
     """
     waits = rows[rows["state"] == JobState.WAITING]
-    kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
+    kept_back = (waits["priority"] == 0) | begins_later(waits)
     kept_back |= waits["req_nodes"] != seen.queue.node_lists.known("")
     waits = waits[kept_back]
     waits = waits[within_reach(waits, seen.marks)]
