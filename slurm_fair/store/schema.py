@@ -26,10 +26,7 @@ def m0001_journal(db: Database) -> None:
 def m0002_pins(db: Database) -> None:
     """The node list that we set last on a job, also after it was taken away."""
     db.execute("ALTER TABLE marks ADD COLUMN pin TEXT NOT NULL DEFAULT ''")
-    for key, whole, *values, kept in db.execute(f"SELECT {_MARKS_0001}, seal FROM marks").fetchall():
-        if seal(key, whole, *values) == kept:  # a damaged row stays one
-            new = seal(key, whole, *values, "")
-            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+    _seal_marks_with(db, _MARKS_0001, "")
 
 
 @migrations()
@@ -37,10 +34,7 @@ def m0003_sizes(db: Database) -> None:
     """The request for GPUs that we set on a job, and its user's own."""
     db.execute("ALTER TABLE marks ADD COLUMN size TEXT NOT NULL DEFAULT ''")
     db.execute("ALTER TABLE marks ADD COLUMN user_size TEXT NOT NULL DEFAULT ''")
-    for key, whole, *values, kept in db.execute(f"SELECT {_MARKS_0001}, pin, seal FROM marks").fetchall():
-        if seal(key, whole, *values) == kept:  # a damaged row stays one
-            new = seal(key, whole, *values, "", "")
-            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+    _seal_marks_with(db, f"{_MARKS_0001}, pin", "", "")
 
 
 @migrations()
@@ -54,21 +48,21 @@ def m0004_speeds(db: Database) -> None:
 def m0005_blameless(db: Database) -> None:
     """Marks say that nobody is to be blamed for a gate that is gone; a mark without a time said so before."""
     db.execute("ALTER TABLE marks ADD COLUMN blameless INTEGER NOT NULL DEFAULT 0")
-    columns = f"{_MARKS_0001}, pin, size, user_size"
-    for key, whole, *values, kept in db.execute(f"SELECT {columns}, seal FROM marks").fetchall():
-        if seal(key, whole, *values) == kept:  # a damaged row stays one
-            new = seal(key, whole, *values, 0)
-            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+    _seal_marks_with(db, f"{_MARKS_0001}, pin, size, user_size", 0)
 
 
 @migrations()
 def m0006_begins(db: Database) -> None:
     """The begin time of its user's own that a gate of ours took the place of."""
     db.execute("ALTER TABLE marks ADD COLUMN user_begin REAL NOT NULL DEFAULT 0")
-    columns = f"{_MARKS_0001}, pin, size, user_size, blameless"
+    _seal_marks_with(db, f"{_MARKS_0001}, pin, size, user_size, blameless", 0.0)
+
+
+def _seal_marks_with(db: Database, columns: str, *added: object) -> None:
+    """Seal each mark anew with the values of new columns behind these; a damaged row stays one."""
     for key, whole, *values, kept in db.execute(f"SELECT {columns}, seal FROM marks").fetchall():
-        if seal(key, whole, *values) == kept:  # a damaged row stays one
-            new = seal(key, whole, *values, 0.0)
+        if seal(key, whole, *values) == kept:
+            new = seal(key, whole, *values, *added)
             db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
 
 
