@@ -62,7 +62,8 @@ class SqliteJournal(Reader):
             name for (name,) in self._all("SELECT name FROM blobs WHERE last_used IS NULL")
         )
         self._tick = self._all("SELECT max(number) FROM ticks")[0][0]
-        self._moment = self._all("SELECT max(time) FROM tenants_time")[0][0] or -math.inf
+        newest = self._all("SELECT time FROM tenants_time ORDER BY id DESC LIMIT 1")
+        self._moment = newest[0][0] if newest else -math.inf
         with self._writing():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?)", (str(self.epoch),))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", (who(),))
@@ -175,10 +176,11 @@ class SqliteJournal(Reader):
         )
 
     def _moments_due(self, tick: TickRecord, standing: Standing) -> list[Row]:
-        time = standing.ledger.time
-        if time < self._moment + MOMENT_SECONDS:
+        """One row per tenant each minute; a clock that was ahead at one look keeps none from being written."""
+        time, last = standing.ledger.time, self._moment
+        if 0 <= time - last < MOMENT_SECONDS:
             return []
-        hourly = self._moment < time // _HOUR * _HOUR
+        hourly = last == -math.inf or last // _HOUR != time // _HOUR
         return [moment_row(moment, hourly) for moment in moments_of(tick.snapshot, standing)]
 
     # ports.IntentLog

@@ -39,11 +39,11 @@ def prune(
     accounts of tenants of more than a week ago, then the ticks of the last day, at last what is left.
     """
     ticks = _ticks(db, aged - keep_seconds, most_rows)
-    intents = _intents(db, aged - keep_seconds, most_rows * 10)
+    intents = _delete(db, "intents", "id", "time < ?", aged - keep_seconds, most_rows * 10)
     full = bytes_used(db) > max_bytes
     gone = _Gone()
     if full and not ticks:
-        intents += _intents(db, _oldest_time(db), most_rows * 10)
+        intents += _concluded(db, _oldest_time(db), most_rows * 10)
         few = max(most_rows // 10, 1)
         ticks = 0 if intents else _ticks(db, now - _RECENT_SECONDS, few)
         if not (ticks or intents):
@@ -92,8 +92,8 @@ def _oldest_time(db: Database) -> float:
     return found[0] if found else 0.0
 
 
-def _intents(db: Database, before: float, most: int) -> int:
-    """Acts whose end is known; the others are looked at again after a crash."""
+def _concluded(db: Database, before: float, most: int) -> int:
+    """Delete acts whose end is known; the others tell of a crash, and stay until they are too old."""
     return _delete(db, "intents", "id", "time < ? AND outcome IS NOT NULL", before, most)
 
 

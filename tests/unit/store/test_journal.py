@@ -127,10 +127,12 @@ def test_numbers_of_acts_are_never_used_again(journal: SqliteJournal) -> None:
     assert journal.intend([journals.action()], 3.0)[0] > first[0]
 
 
-def test_acts_without_an_end_are_never_forgotten(journal: SqliteJournal) -> None:
+def test_acts_without_an_end_are_forgotten_by_age_alone(journal: SqliteJournal) -> None:
     journal.intend([journals.action()], 1.0)
-    journal.prune(1e9, keep_seconds=1.0, max_bytes=0)
+    journal.prune(1e9, keep_seconds=2e9, max_bytes=0)
     assert len(journals.unconcluded(journal)) == 1
+    journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40)
+    assert journals.unconcluded(journal) == ()
 
 
 def test_marks_are_set_replaced_and_dropped(journal: SqliteJournal) -> None:
@@ -190,6 +192,25 @@ def test_tenants_accounts_are_written_once_a_minute(journal: SqliteJournal) -> N
         1130,
         1190,
     )
+
+
+def test_accounts_of_tenants_go_on_after_one_look_with_a_clock_that_was_ahead(path: Path) -> None:
+    times = (1000.0, 9e6, 1040.0, 1070.0, 1110.0)
+    with open_journal(path) as journal:
+        for number, time in enumerate(times, 1):
+            journal.append(journals.tick(number, time=time), journals.standing(number, time=time))
+        kept = [
+            row[0]
+            for row in journal._all(
+                "SELECT time FROM tenants_time WHERE hourly AND tenant = 'phys' ORDER BY id"
+            )
+        ]
+        assert kept == [1000.0, 9e6, 1040.0], "the hour is another one, before as after"
+    with open_journal(path) as journal:
+        for number, time in enumerate((1120.0, 1170.0), 6):
+            journal.append(journals.tick(number, time=time), journals.standing(number, time=time))
+        kept = [moment.time for moment in journal.moments(0.0, math.inf) if moment.tenant == "phys"]
+    assert kept == [1000.0, 1040.0, 1110.0, 1170.0, 9e6]
 
 
 def test_files_are_for_their_owner_alone_whatever_the_umask(path: Path) -> None:

@@ -68,6 +68,13 @@ def test_acts_that_nobody_concluded_stay(journal: SqliteJournal) -> None:
     assert len(journals.unconcluded(journal)) == 5
 
 
+def test_acts_that_nobody_concluded_go_when_they_are_too_old(journal: SqliteJournal) -> None:
+    one_tick(journal, 1, 1e6, 5, concluded=False)
+    one_tick(journal, 2, 1e6 + 10 * DAY, 5, concluded=False)
+    journal.forget(1e6 + 20 * DAY, keep_seconds=15 * DAY, max_bytes=1 << 40, most_seconds=10.0)
+    assert [act.time for act in journal.intents()] == [1e6 + 10 * DAY] * 5
+
+
 def test_forgetting_takes_no_longer_than_it_may(journal: SqliteJournal) -> None:
     for number in range(1, 300):
         one_tick(journal, number, 1e6 + number, 10)
