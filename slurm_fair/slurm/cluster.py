@@ -238,7 +238,7 @@ class SlurmCluster:
         again = self._again.among(living, began)
         begins = begins_without_mark(living, self._queue, self.marks, began)
         complaint = self._details.learn(submits, begins, again)
-        self._again.note(again, began, self._now())
+        self._again.note(again, began, self._now(), answered=not complaint)
         complaint = complaint or self._details.scheduled.learn(
             maybe_held_since(living, self._queue, self._details, self.marks)
         )

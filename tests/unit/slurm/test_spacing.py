@@ -27,6 +27,8 @@ def _rows(*jobs: tuple[int, int, JobState]) -> NDArray[np.void]:
         (0.2, 9.9, False),
         (2.0, 99.9, False),
         (2.0, 100.0, True),
+        (20.0, 299.9, False),
+        (20.0, 300.0, True),
         (-5.0, 10.0, True),
         (0.0, -0.1, True),
     ],
@@ -62,3 +64,37 @@ def test_a_job_that_was_released_is_asked_about_at_once_and_only_then() -> None:
         assert list(again.among(rows, now)) == asked
         again.note(asked, now, now)
     assert list(again.among(free, 60.0)) == [(1, 0), (2, 0)]
+
+
+def test_a_question_that_fails_is_asked_again_soon_and_later_each_time() -> None:
+    spacing, now, pauses = Spacing(), 0.0, list[int]()
+    for _ in range(7):
+        began, now = now, now + 20.0
+        spacing.note(began, now, answered=False)
+        pause = next(second for second in range(1000) if spacing.due(now + second))
+        pauses, now = [*pauses, pause], now + pause
+    assert pauses == [20, 40, 80, 160, 300, 300, 300]
+    spacing.note(now, now + 0.1)
+    spacing.note(now + 10.0, now + 10.1, answered=False)
+    assert spacing.due(now + 20.2)
+
+
+def test_a_release_is_asked_about_until_slurm_has_answered() -> None:
+    again = AskedAgain()
+    again.note(again.among(_rows((1, 0, JobState.WAITING), (2, 5, JobState.WAITING)), 50.0), 50.0, 50.0)
+    looks = [
+        (51.0, _rows((1, 5, JobState.WAITING), (2, 0, JobState.WAITING)), [(1, 0)], False),
+        (52.0, _rows((1, 5, JobState.WAITING), (2, 5, JobState.WAITING)), [(1, 0), (2, 0)], False),
+        (53.0, _rows((1, 5, JobState.WAITING), (2, 5, JobState.WAITING)), [(1, 0), (2, 0)], True),
+        (54.0, _rows((1, 5, JobState.WAITING), (2, 5, JobState.WAITING)), [], True),
+    ]
+    for now, rows, asked, answered in looks:
+        assert list(again.among(rows, now)) == asked
+        again.note(asked, now, now, answered=answered)
+
+
+def test_a_release_is_asked_about_where_the_look_ended_before_its_question() -> None:
+    again, free = AskedAgain(), _rows((1, 5, JobState.WAITING))
+    again.note(again.among(_rows((1, 0, JobState.WAITING)), 50.0), 50.0, 50.0)
+    assert list(again.among(free, 51.0)) == [(1, 0)]
+    assert list(again.among(free, 52.0)) == [(1, 0)]
