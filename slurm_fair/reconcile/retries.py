@@ -21,8 +21,8 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.action import STOPS
-from slurm_fair.model.columns import NO_ROWS, Ints, among, find
-from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.columns import NO_ROWS, Ints, among, find, take_or
+from slurm_fair.model.ids import TASK_BITS, is_same_job
 from slurm_fair.model.retries import Growth, Retries
 
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
@@ -30,6 +30,31 @@ _MOST_SECONDS = 3600.0  # of a rest; after as long without a failure the earlier
 _OF_STARTS = Growth(30.0, _MOST_SECONDS)
 # A first refusal may come of a job that changed between the look and the act; the next look shows it.
 _OF_GATES = Growth(30.0, _MOST_SECONDS, spared=1)
+
+
+def without_rests_of_others(standing: Standing, jobs: JobTable) -> Standing:
+    """The standing without what former bearers of these ids left behind (slurm-facts: ids-come-again).
+
+    Its ledger is that of the last look. An act of unknown outcome may still be carried out: it stays.
+    """
+    rests = (standing.backoff.due, standing.unmoved.due, standing.unshut.due, standing.shunned)
+    if not any(rests) or not len(jobs.key):
+        return standing
+    keys = np.array(sorted(set().union(*rests)), dtype=np.int64)
+    # Of an array whose own key is not listed its next task: all were submitted together.
+    row = np.minimum(jobs.key.searchsorted(keys), len(jobs.key) - 1)
+    known, ledger = standing.ledger.jobs, standing.ledger
+    submit = take_or(known.incarnation, find(known.key, keys), ledger.time)
+    other = ~is_same_job(submit, jobs.submit[row], jobs.restarts[row])
+    gone = set(keys[other & (jobs.key[row] >> TASK_BITS == keys >> TASK_BITS)].tolist())
+    if not gone:
+        return standing
+    return standing._replace(
+        backoff=standing.backoff.without(gone),
+        unmoved=standing.unmoved.without(gone),
+        unshut=standing.unshut.without(gone),
+        shunned={key: nodes for key, nodes in standing.shunned.items() if key not in gone},
+    )
 
 
 def still_resting(standing: Standing, now: float) -> Standing:

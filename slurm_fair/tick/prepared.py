@@ -37,6 +37,7 @@ from slurm_fair.reconcile.retries import (
     overlaid,
     shunned_after,
     still_resting,
+    without_rests_of_others,
 )
 from slurm_fair.tick.rules import Rules
 
@@ -67,6 +68,7 @@ def with_gap_filled(
     standing: Standing, snapshot: Snapshot, rules: Rules, gap: Gap
 ) -> tuple[Standing, tuple[Event, ...]]:
     """The standing with the time without us, before a look that shows who lives, and the events of that time."""
+    standing = without_rests_of_others(standing, snapshot.jobs)  # accounting may know new bearers of ids
     shown = with_those_left_alone(snapshot).jobs
     until = min(max(gap.until, standing.ledger.time), snapshot.time)
     filled, happened = fill_gap(standing.ledger, gap.runs, until, rules.ledger, shown)
@@ -113,6 +115,7 @@ class _Folded(NamedTuple):
 
 def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collection[Want]) -> _Folded:
     now = snapshot.time
+    standing = without_rests_of_others(standing, snapshot.jobs)
     standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     shown = overlaid(seen, standing)
