@@ -39,11 +39,14 @@ class SiblingPlaces(NamedTuple):
 
 
 def changed_places(asking: Asking, order: Ints, takes_part: Bools) -> SiblingPlaces:
-    """The places once the urgent jobs come first; only those that take part change theirs."""
+    """The places once the urgent jobs come first; only those that take part, of their tenants, change theirs."""
     jobs = len(order)
     place = np.empty(jobs, dtype=np.int64)
     place[order] = np.arange(jobs)
     mine = order[takes_part[order]]
+    tenant = asking.tenant[mine]
+    # Jobs whose GPUs weigh nothing have no places of their own: where nobody is urgent nothing may move.
+    mine = mine[np.isin(tenant, tenant[asking.urgent[mine]])]
     mine = mine[asking.tenant[mine].argsort(kind="stable")]  # tenant by tenant, each in its own order
     first = _first(asking, mine)
     tenant, urgent = asking.tenant[mine], asking.urgent[mine]

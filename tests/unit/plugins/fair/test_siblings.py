@@ -95,3 +95,10 @@ def test_where_the_urgent_ones_are_first_already_nothing_changes(urgent: list[in
 def test_gpus_that_weigh_nothing_stay_with_their_tenant() -> None:
     found = changed([1, 0, 0], urgent=[2], tenant="abb")
     assert found.order.tolist() == [0, 2, 1]
+
+
+def test_jobs_that_weigh_nothing_stay_where_only_another_tenant_is_urgent() -> None:
+    found = changed([1e6, 2, 0, 0, 1], urgent=[4], tenant="ababb")
+    assert found.taken.tolist()[::2][:2] == [0, 2]
+    assert found.last[[0, 2]].all()
+    assert changed([1e6, 2, 0, 0], urgent=[], tenant="abab").order.tolist() == [0, 1, 2, 3]
