@@ -14,8 +14,8 @@ from threading import Event as Bell
 from threading import Thread
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, fill_late, settle
-from slurm_fair.model import Blind, Event, Ledger, RunTable, Snapshot, Standing
+from slurm_fair.ledger import Gap, LedgerSettings, fill_late, settle
+from slurm_fair.model import Blind, Event, Ledger, RunTable, Snapshot, Standing, Unfilled
 from slurm_fair.ports import Clock, History
 from slurm_fair.tick import Rules
 
@@ -29,7 +29,7 @@ _MOST_REFUSALS = 6
 log = logging.getLogger("slurm_fair")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Absence:
     """A time without us that is not charged yet, and what came of asking for it."""
 
@@ -40,6 +40,12 @@ class _Absence:
     warned: bool = False  # the log says so
     refusals: int = 0  # accounting told of the present alone
     again: float = 0.0  # no question for it before this instant
+
+    def heard_nothing(self, why: str) -> None:
+        """Accounting did not answer; the log says so once."""
+        if not self.warned:
+            log.warning("accounting does not answer: the time without us is counted from what runs: %s", why)
+        self.silent = self.warned = True
 
     def is_wanted(self, now: float) -> bool:
         """True if the next question is for this time."""
@@ -59,7 +65,7 @@ class _Question:
     start: float
     end: float
     asked: float
-    of_absence: bool = False
+    absence: _Absence | None = None  # the time that it is of; None = the present
     bell: Bell = field(default_factory=Bell)
     answered: float = 0.0
     answer: RunTable | Blind | None = None
@@ -91,7 +97,7 @@ class Accounting:
     history: History
     clock: Clock
     meanwhile: Callable[[], None]  # called again and again while an answer is waited for
-    _absence: _Absence | None = None
+    _absences: list[_Absence] = field(default_factory=list)  # the earliest first
     _question: _Question | None = None
     _asked: float = 0.0
     _pause: float = _PAUSE_SECONDS
@@ -99,28 +105,40 @@ class Accounting:
 
     def begin(self, standing: Standing, partitions: Sequence[str], rules: Rules, patience: float) -> None:
         """Ask for the time without us, which the first look ends."""
+        self._absences = [_Absence(*unfilled) for unfilled in standing.unfilled]
         ledger = standing.ledger
         if standing.tick == 0 or self.clock.now() - ledger.time < 2 * rules.terms.interval:
             return
-        self._absence = _Absence(ledger)
+        self._absences.append(_Absence(ledger))
         self._ask_for_gap(partitions, rules.ledger, patience)
+
+    @property
+    def _unseen(self) -> _Absence | None:
+        """The time without us that no look has ended yet."""
+        return next((absence for absence in self._absences if absence.look is None), None)
+
+    @property
+    def ends_absence(self) -> bool:
+        """True if the look that comes now is the first one after a time without us."""
+        return self._unseen is not None
 
     def gap(self, partitions: Sequence[str], settings: LedgerSettings) -> Gap | None:
         """The gap that the look which comes now is the first to follow, where accounting has told of it."""
-        absence = self._absence
-        if absence is not None and absence.look is None and absence.gap is None and self.is_due():
+        absence = self._unseen
+        if absence is not None and absence.gap is None and self.is_due():
             self._ask_for_gap(partitions, settings, 0.0)
         return None if absence is None else absence.gap
 
     def looked(self, snapshot: Snapshot) -> None:
         """A look was written down: it has filled the gap, or is the first one after a gap that is filled later."""
-        if self._absence is None:
+        absence = self._unseen
+        if absence is None:
             return
-        if self._absence.gap is not None:
-            self._absence = None
-        elif self._absence.look is None:
-            self._absence.look = snapshot
-            log.warning("accounting has not told of the time without us: until then it counts what runs")
+        if absence.gap is not None:
+            self._absences.remove(absence)
+            return
+        absence.look = snapshot
+        log.warning("accounting has not told of the time without us: until then it counts what runs")
 
     def is_due(self) -> bool:
         """True if there is an answer to take, or it is time to ask again."""
@@ -135,54 +153,58 @@ class Accounting:
         question = self._answered(partitions, settings, 0.0 if self._slow else _PATIENCE_SECONDS)
         if question is None:
             return standing, ()
-        if not question.of_absence:
+        if question.absence is None:
             since = self._hear_of_present(question.answer)
-            return _with_charges_settled(standing, question.answer, settings, since), ()
-        absence, gap = self._absence, self._hear_of_gap(question.answer)
-        if absence is None or absence.look is None or gap is None:
+            standing = _with_charges_settled(standing, question.answer, settings, since)
+            return self._with_unfilled(standing), ()
+        absence, gap = question.absence, self._hear_of_gap(question)
+        if absence.look is None or gap is None or absence not in self._absences:
             return standing, ()
         filled, happened = fill_late(standing.ledger, Unfilled(absence.before, absence.look), gap, settings)
-        self._absence = None
-        return standing._replace(ledger=filled, amended=True), happened
+        self._absences.remove(absence)
+        return self._with_unfilled(standing._replace(ledger=filled, amended=True)), happened
+
+    def _with_unfilled(self, standing: Standing) -> Standing:
+        """The standing with the times that accounting is still to tell of: a restart asks for them again."""
+        left = tuple([Unfilled(a.before, a.look) for a in self._absences if a.look is not None])
+        return standing if len(left) == len(standing.unfilled) else standing._replace(unfilled=left)
 
     def _ask_for_gap(self, partitions: Sequence[str], settings: LedgerSettings, patience: float) -> None:
         """Nothing that goes wrong here keeps us from the look that comes now."""
         try:
             question = self._answered(partitions, settings, patience)
-            self._hear_of_gap(None if question is None else question.answer)
+            if question is not None:
+                self._hear_of_gap(question)
         except SlurmFairError as problem:
-            self._hear_of_gap(Blind(self._asked, str(problem)))
+            if (absence := self._unseen) is not None:
+                absence.heard_nothing(str(problem))
         except Exception:
             log.exception("asking accounting failed in a way that is a bug")
 
-    def _hear_of_gap(self, answer: RunTable | Blind | None) -> Gap | None:
-        absence = self._absence
+    def _hear_of_gap(self, question: _Question) -> Gap | None:
+        absence, answer = question.absence, question.answer
         if absence is None or answer is None:
             return None
         if isinstance(answer, Blind):
-            if not absence.warned:
-                why = answer.reason
-                log.warning(
-                    "accounting does not answer: the time without us is counted from what runs: %s", why
-                )
-            absence.silent = absence.warned = True
+            absence.heard_nothing(answer.reason)
             return None
-        until = max(self._asked - _LATE_SECONDS, absence.before.time)
+        until = max(question.asked - _LATE_SECONDS, absence.before.time)
         absence.gap = Gap(answer, until)
         log.info("accounting told of %.0f s without us", until - absence.before.time)
         return absence.gap
 
     def _hear_of_present(self, answer: RunTable | Blind | None) -> float:
         """The instant since when charges settle: the time before it is filled, or given up."""
-        absence = self._absence
-        if absence is None or absence.look is None:
-            return 0.0
-        if not isinstance(answer, RunTable):
-            absence.silent = False  # it is silent of everything, so this time is asked for again
-        elif absence.silent and absence.refused(self.clock.now()):
-            log.warning("the time without us stays as it is counted: accounting tells of later times alone")
-            self._absence = None
-        return absence.look.time
+        looks = [absence.look.time for absence in self._absences if absence.look is not None]
+        for absence in tuple(self._absences):
+            if not isinstance(answer, RunTable):
+                absence.silent = False  # it is silent of everything, so this time is asked for again
+            elif absence.silent and absence.refused(self.clock.now()):
+                log.warning(
+                    "the time without us stays as it is counted: accounting tells of later times alone"
+                )
+                self._absences.remove(absence)
+        return max(looks, default=0.0)
 
     def _answered(
         self, partitions: Sequence[str], settings: LedgerSettings, patience: float
@@ -198,23 +220,23 @@ class Accounting:
         self._slow = question.answered - question.asked > _PATIENCE_SECONDS
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._slow and silent else _PAUSE_SECONDS
         if question.problem is not None:
-            if self._absence is not None:
-                self._absence.silent = question.of_absence
+            for absence in self._absences if question.absence is None else [question.absence]:
+                absence.silent = question.absence is not None
             raise question.problem
         return question
 
     def _begun(self, partitions: Sequence[str], settings: LedgerSettings) -> _Question:
         """A question for the time without us up to the look that ended it, or for the present since then."""
         self._asked = now = self.clock.now()
-        absence, start = self._absence, now - settings.closed_memory_seconds
+        start = now - settings.closed_memory_seconds
+        wanted = [absence for absence in self._absences if absence.is_wanted(now)]
+        absence = self._unseen or next(iter(wanted), None)  # the look that comes now ends that one
         if absence is None:
-            question = _Question(start, now, now)
-        elif absence.is_wanted(now):
-            end = now if absence.look is None else min(absence.look.time, now)
-            question = _Question(absence.before.time, end, now, of_absence=True)
+            looks = [absence.look.time for absence in self._absences if absence.look is not None]
+            question = _Question(min(max([start, *looks]), now), now, now)
         else:
-            since = start if absence.look is None else max(start, absence.look.time)
-            question = _Question(min(since, now), now, now)
+            end = now if absence.look is None else min(absence.look.time, now)
+            question = _Question(absence.before.time, end, now, absence)
         asking = (self.history, self.clock, tuple(partitions))
         Thread(target=question.ask, args=asking, name="accounting", daemon=True).start()
         return question

@@ -246,7 +246,10 @@ class Daemon:
         self.watch.look_begins(self.rules.terms, self.config.lease.publish_dir)
         stopwatch = Stopwatch(time.monotonic)
         gap = self.accounting.gap(self.config.scope.partitions, self.rules.ledger)
-        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed, gap)
+        done = tick(
+            cluster, self.clock, self.journal, self.rules, self.standing, stopwatch, self.missed, gap,
+            untold=gap is None and self.accounting.ends_absence,
+        )  # fmt: skip
         if paused and self.adapter is not None:
             self.adapter.unwatched = True
         if done.record is not None:

@@ -2,7 +2,7 @@
 
 from slurm_fair.ledger.charging.advance import advance
 from slurm_fair.ledger.charging.downtime import Gap, fill_gap
-from slurm_fair.ledger.charging.late_gap import Unfilled, fill_late
+from slurm_fair.ledger.charging.late_gap import fill_late
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.quotas import quotas_now
 from slurm_fair.ledger.charging.set_back import seconds_set_back
@@ -50,7 +50,6 @@ __all__ = [
     "Steps",
     "Summary",
     "TenantWindows",
-    "Unfilled",
     "advance",
     "could_be_added",
     "edges_of",

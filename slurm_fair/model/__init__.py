@@ -13,7 +13,7 @@ from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import NO_PLACES, Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.profiles import Profiles
-from slurm_fair.model.record import Standing, TickRecord
+from slurm_fair.model.record import Standing, TickRecord, Unfilled
 from slurm_fair.model.reported import Reported
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.retries import Retries
@@ -69,6 +69,7 @@ __all__ = [
     "TenantTable",
     "TickRecord",
     "Told",
+    "Unfilled",
     "Untried",
     "Verb",
     "Verdict",

@@ -17,6 +17,13 @@ _NOTHING: Mapping[Any, Any] = {}
 _NO_RETRIES: Retries[int] = Retries()
 
 
+class Unfilled(NamedTuple):
+    """A time without us of which accounting has told nothing yet: the ledger before it, the look that ended it."""
+
+    before: Ledger
+    look: Snapshot
+
+
 class Standing(NamedTuple):
     """The whole state that one tick hands to the next."""
 
@@ -35,6 +42,7 @@ class Standing(NamedTuple):
     asked_for: Mapping[int, tuple[int, ...]] = _NOTHING
     # A checksum of the queue that the last plan left over (`reconcile/left_over.py`); 0 = not known.
     left_over: int = 0
+    unfilled: tuple[Unfilled, ...] = ()  # the earliest first
 
     @classmethod
     def new(cls, time: float) -> Self:

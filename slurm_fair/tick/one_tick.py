@@ -25,6 +25,7 @@ from slurm_fair.model import (
     Result,
     Standing,
     TickRecord,
+    Unfilled,
     Verb,
 )
 from slurm_fair.model.action import STOPS
@@ -88,9 +89,14 @@ def tick(
     stopwatch: Stopwatch,
     missed: tuple[Event, ...] = (),
     gap: Gap | None = None,
+    untold: bool = False,
 ) -> TickDone:
-    """One tick of the controller; no look has shown what is `missed`, nor the `gap` since the last one."""
+    """One tick of the controller; no look has shown what is `missed`, nor the `gap` since the last one.
+
+    Where the gap is `untold` by accounting, the standing keeps what fills it later.
+    """
     stopwatch.start()
+    before = standing.ledger
     snapshot = cluster.observe(open_requests(standing))
     stopwatch.lap("observe")
     if isinstance(snapshot, Blind):
@@ -116,6 +122,8 @@ def tick(
     if dry_run:
         leases, plan = without_effect(leases, plan, ready.view)
     after = conclude(ready, leases, outcomes, plan, rules, acted=not dry_run)
+    if untold:
+        after = after._replace(unfilled=(*after.unfilled, Unfilled(before, ready.snapshot)))
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, stopwatch, held_back)
     amended = standing.ledger if standing.amended else None

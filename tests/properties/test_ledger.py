@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, advance, fill_gap, fill_late, settle
-from slurm_fair.model import Event, JobState, Ledger, RunTable, Snapshot, label
+from slurm_fair.ledger import Gap, LedgerSettings, advance, fill_gap, fill_late, settle
+from slurm_fair.model import Event, JobState, Ledger, RunTable, Snapshot, Unfilled, label
 from tests.support.builders import JobSpec, RunSpec, job, run, runs, snapshot
 
 BEGAN = 1000.0

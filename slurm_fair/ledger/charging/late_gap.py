@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,15 +13,8 @@ from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.settle import settle
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import JobAccounts, Ledger, RunTable, Snapshot, TenantAccounts
+from slurm_fair.model import JobAccounts, Ledger, RunTable, TenantAccounts, Unfilled
 from slurm_fair.model.columns import Floats, find, take_or
-
-
-class Unfilled(NamedTuple):
-    """A time of which accounting has told nothing yet: the ledger before it, and the look that ended it."""
-
-    before: Ledger
-    look: Snapshot
 
 
 def fill_late(ledger: Ledger, unfilled: Unfilled, gap: Gap, settings: LedgerSettings = DEFAULTS) -> Filled:

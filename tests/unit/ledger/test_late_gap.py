@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.ledger import Gap, LedgerSettings, Unfilled, advance, fill_late
-from slurm_fair.model import JobState, Ledger, RunTable
+from slurm_fair.ledger import Gap, LedgerSettings, advance, fill_late
+from slurm_fair.model import JobState, Ledger, RunTable, Unfilled
 from slurm_fair.model.ids import pack
 from tests.support.builders import job, run, runs, snapshot
 from tests.support.ledger_watch import Watch
