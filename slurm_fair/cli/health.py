@@ -81,7 +81,10 @@ def _is_old(age: float, limit: float) -> bool:
 
 
 def _may_look(site: Site) -> bool:
-    return os.access(site.places.directory, os.X_OK) and os.access(site.places.journal, os.R_OK)
+    """True where all can be read that tells of the daemon; a heartbeat that cannot be is no sign of silence."""
+    beat = site.places.heartbeat
+    may = os.access(site.places.directory, os.X_OK) and os.access(site.places.journal, os.R_OK)
+    return may and (os.access(beat, os.R_OK) or not os.path.exists(beat))
 
 
 def _own(site: Site, board: Board, now: float, limit: float) -> tuple[DaemonState, str, int | None]:

@@ -23,6 +23,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield commands(facts)
     yield pyslurm(facts)
     yield policy(facts)
+    yield from other_policies(facts)
     yield template()
 
 
@@ -67,6 +68,18 @@ def policy(facts: Facts) -> Finding:
     except SlurmFairError as problem:
         return error(f"policy {name}: {problem}", "mend [policy] in the configuration")
     return ok(f"policy {name} loads")
+
+
+def other_policies(facts: Facts) -> Iterator[Finding]:
+    """Settings of policies that are not in force: the daemon refuses a mistake there too."""
+    section = facts.config.policy
+    for name, settings in section.settings.items():
+        if name == section.name:
+            continue
+        try:
+            load(name, settings)
+        except SlurmFairError as problem:
+            yield error(f"policy {name}, which is not in force: {problem}", f"mend or remove [policy.{name}]")
 
 
 def template() -> Finding:

@@ -33,6 +33,15 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def folder(place: Path, facts: Facts) -> Finding:
     """Check whether the daemon may write there, nobody else, and users may read."""
     make = f"install -d -o {facts.account} -m 0755 {place}"
+    if place == Path("/") or os.path.realpath(place) == os.path.realpath(facts.places.directory):
+        what = "/ itself" if place == Path("/") else "the folder of the journal"
+        return warning(
+            f"[lease] publish_dir is {what}", "publish to a folder of its own, such as /run/slurm-fair"
+        )
+    there = next(step for step in (place, *place.parents) if os.path.lexists(step))
+    if not os.path.isdir(there):
+        cure = "set [lease] publish_dir to another folder, or move away what stands there"
+        return error(f"{place} cannot be published to: {there} is no folder", cure)
     if not os.path.isdir(place):
         if os.path.exists(_UNIT) and place.is_relative_to("/run"):
             return ok(f"{place} is not there yet: slurm-fair.service makes it at its start")

@@ -21,14 +21,22 @@ _LITTLE_MB = 100.0
 _REMOTE = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "lustre", "beegfs", "gpfs", "ceph", "fuse.sshfs", "glusterfs"}
 )
+_OF_THE_KERNEL = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "securityfs"})
 TIMER = "slurm-fair-deadman.timer"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
     directory = facts.places.directory
+    if os.path.islink(directory):
+        yield error(
+            f"{directory} is a link: the daemon follows none here", "name the folder in [storage] dir"
+        )
+        return
     if not os.path.isdir(directory):  # unlike Path.is_dir, no error where a parent is closed to us
         yield from would_be_made(directory, facts.account)
         return
+    if directory == Path("/"):
+        yield warning("[storage] dir is / itself", "give the journal a folder of its own")
     if not os.access(directory, os.X_OK):
         yield warning(f"{directory}: closed to {facts.account}", "run this as the daemon's account")
         return
@@ -41,8 +49,11 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 def would_be_made(directory: Path, account: str) -> Iterator[Finding]:
     """No directory yet: whether the daemon could make it."""
-    parent = next((place for place in directory.parents if os.path.isdir(place)), Path("/"))
-    if os.access(parent, os.W_OK):
+    there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
+    if not os.path.isdir(there) or file_system(there, Path("/proc/mounts")) in _OF_THE_KERNEL:
+        what = "is no folder" if there == directory else f"cannot be made: {there} is no folder for it"
+        yield error(f"{directory} {what}", "set [storage] dir to a folder, or move away what stands there")
+    elif os.access(there, os.W_OK):
         yield ok(f"{directory} is not there yet; the daemon makes it")
     else:
         yield warning(
@@ -124,7 +135,11 @@ def daemon(facts: Facts) -> Iterator[Finding]:
     if os.path.exists(facts.places.paused):
         yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
     beat = last_beat(facts.places)
-    if not lock_is_listed(facts.places.journal.with_name("journal.db.lock")):
+    runs = lock_is_listed(facts.places.journal.with_name("journal.db.lock"))
+    if beat is None and os.path.exists(facts.places.heartbeat):
+        yield from unreadable(runs, facts)
+        return
+    if not runs:
         if beat is not None:
             yield warning(
                 "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
@@ -157,6 +172,20 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             "no dead-man watches the daemon: if it dies, pins stay until their gates run out",
             f"systemctl enable --now {TIMER}, or start the daemon without --no-deadman",
         )
+
+
+def unreadable(runs: bool, facts: Facts) -> Iterator[Finding]:
+    """Only a daemon that acts leaves a heartbeat; nobody knows of which start one is that cannot be read."""
+    if not runs:
+        known = f"the daemon does not run; {facts.account} cannot read its heartbeat, so whether it left jobs"
+        yield warning(f"{known} of its own is not known", "run this as the daemon's account")
+        return
+    yield warning(
+        f"the daemon runs; {facts.account} cannot read its heartbeat, so whether it acts, and well, is not known",
+        "run this as the daemon's account",
+    )
+    if lock_is_listed(facts.places.deadman_lock) or _timer_is_on():
+        yield ok("the dead-man watches")
 
 
 def lock_is_listed(path: Path) -> bool:

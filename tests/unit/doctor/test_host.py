@@ -83,6 +83,14 @@ def test_a_policy_that_does_not_load_is_an_error(section: PolicySection, level: 
     assert found.what.startswith(words)
 
 
+def test_settings_of_policies_that_are_not_in_force_are_looked_at_too() -> None:
+    settings = {"fair": {"no_such_key": 1}, "fifo": {}, "sjf": {}}
+    seen = facts(config=Config(policy=PolicySection(name="fifo", settings=settings)))
+    (found,) = host.other_policies(seen)
+    assert (found.level, found.cure) == (ERROR, "mend or remove [policy.fair]")
+    assert found.what.startswith("policy fair, which is not in force: ")
+
+
 @pytest.mark.parametrize(("layer", "level"), [(None, OK), ("{% block x %}", ERROR)])
 def test_a_layer_of_the_template_that_is_broken_is_an_error(
     layer: str | None, level: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from slurm_fair.cli.site_files import hook_text as written_hook
 from slurm_fair.config.lease import LeaseSection
 from slurm_fair.config.sections import Config, ScopeSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, hook, published
+from slurm_fair.host.state_folder import Places
 from tests.support.site_facts import ERROR, OK, WARNING, facts
 
 
@@ -172,6 +173,23 @@ def test_a_folder_that_is_absent_or_somebody_elses_is_told_with_the_line_that_ma
     assert (absent.level, absent.cure) == (WARNING, f"install -d -o ctl -m 0755 {open_folder}/none")
     other = publishing(open_folder, uid=12345)[0]
     assert (other.level, "run this as the daemon's account" in other.cure) == (WARNING, True)
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_what_is_no_folder_cannot_be_published_to(open_folder: Path, below: str) -> None:
+    (open_folder / "file").write_text("")
+    found = publishing(Path(f"{open_folder}/file{below}"))[0]
+    assert (found.level, "install" in found.cure) == (ERROR, False)
+    assert found.what.endswith(f"{open_folder}/file is no folder")
+
+
+def test_the_folder_of_the_journal_and_the_root_are_no_place_to_publish(open_folder: Path) -> None:
+    found = publishing(Path("/"))[0]
+    assert (found.level, found.what) == (WARNING, "[lease] publish_dir is / itself")
+    config = Config(lease=LeaseSection(publish_dir=str(open_folder)))
+    seen = replace(facts({}, config, uid=os.geteuid()), places=Places(open_folder))
+    found = next(published.findings(seen))
+    assert (found.level, found.what) == (WARNING, "[lease] publish_dir is the folder of the journal")
 
 
 def test_a_site_that_publishes_nothing_is_told_so() -> None:

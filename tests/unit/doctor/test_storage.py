@@ -83,3 +83,42 @@ def test_the_state_of_the_daemon_and_its_dead_man(tmp_path: Path, monkeypatch: p
     seen.places.paused.unlink()
     seen.places.heartbeat.unlink()
     assert said() == ["warning: the daemon does not run, though it has run here: nothing is done to any job"]
+
+
+@pytest.mark.parametrize(
+    "place", ["file", "file/below", "dangling", "link", "dangling/below", "/dev/null", "/proc/x"]
+)
+def test_a_storage_that_the_daemon_could_not_make_is_an_error(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "link").symlink_to(tmp_path)
+    (found,) = storage.findings(stored(tmp_path / place))
+    assert (found.level, str(tmp_path / place) in found.what) == (ERROR, True)
+
+
+def test_a_storage_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
+    (found,) = storage.findings(stored(tmp_path / "new" / "deep"))
+    assert (found.level, found.what.endswith("the daemon makes it")) == (OK, True)
+
+
+def test_a_storage_in_the_root_is_told() -> None:
+    assert any(f.what == "[storage] dir is / itself" for f in storage.findings(stored(Path("/"))))
+
+
+def test_a_heartbeat_that_cannot_be_read_is_no_shadow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tmp_path.chmod(0o750)
+    seen = stored(tmp_path)
+    seen.places.heartbeat.write_text("")  # nothing of it is known, as where it is closed to us
+    (found,) = storage.daemon(seen)
+    assert (found.level, "whether it left jobs of its own is not known" in found.what) == (WARNING, True)
+    with open_journal(seen.places.journal):
+        (found,) = storage.daemon(seen)
+        assert (found.level, "whether it acts, and well, is not known" in found.what) == (WARNING, True)
+        seen.places.heartbeat.unlink()
+        assert [f.what for f in storage.daemon(seen)] == [
+            "the daemon runs, as a shadow",
+            "a shadow needs no dead-man",
+        ]
