@@ -94,6 +94,7 @@ class Daemon:
     rescued: Path | None = None  # the copy of a journal that was removed under us
     watch: Watch = field(init=False)
     accounting: Accounting = field(init=False)
+    started_with: Config = field(init=False)
     tally: TallyKeeper = field(init=False)
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
@@ -101,6 +102,7 @@ class Daemon:
     _beside: dict[str, Trouble] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.started_with = self.config
         self.watch = Watch(self.clock, self.commands)
         self.accounting = Accounting(self.history, self.clock, self.waits)
         self.tally = TallyKeeper(self.places.directory, self.clock.now())
@@ -443,7 +445,8 @@ class Daemon:
         except SlurmFairError as problem:
             log.error("the old configuration stays: %s", problem)
             return
-        left = waiting_for_start(self.config, config)
+        changed = waiting_for_start(self.config, config)  # each change is said once
+        left = [name for name in waiting_for_start(self.started_with, config) if name in changed]
         if left:
             log.warning("%s: a change takes effect at the next start", ", ".join(left))
         self.config, self.rules = config, rules

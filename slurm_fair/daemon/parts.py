@@ -40,6 +40,7 @@ def rules_of(config: Config) -> Rules:
             config.guard.max_opens,
             config.guard.max_closes,
             shrink_alarm=config.guard.shrink_alarm,
+            partitions=config.scope.partitions,
         ),
         plan_limit_seconds=min(
             config.policy.plan_limit, max(_PART_OF_TERM * config.lease.term, _LEAST_SECONDS)

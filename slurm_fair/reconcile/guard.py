@@ -21,6 +21,7 @@ class Limits:
     closes: int = 2048
     frees: int = 512  # jobs that are not managed: users make as many as they like
     shrink_alarm: float = 0.3
+    partitions: tuple[str, ...] = ()  # those that the site names, to say so where they have no nodes
 
 
 def living(snapshot: Snapshot) -> int:
@@ -33,7 +34,12 @@ def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> st
     if last_jobs >= _FEW_JOBS and alive < last_jobs * (1 - limits.shrink_alarm):
         return f"the queue shrank from {last_jobs} to {alive} jobs between two looks: looking again first"
     if not len(snapshot.nodes.names):
-        return "no node of the managed partitions was listed: looking again first"
+        named = (
+            f"in [scope] partitions {', '.join(limits.partitions)}"
+            if limits.partitions
+            else "in any partition"
+        )
+        return f"no node with GPUs {named}: looking again first; mend [scope] or see `slurm-fair check`"
     return ""
 
 

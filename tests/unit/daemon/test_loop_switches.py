@@ -268,6 +268,27 @@ def test_a_new_lease_and_a_new_folder_reach_the_notice_and_the_commands(
     ]
 
 
+def test_a_setting_that_is_put_back_to_what_is_in_force_waits_for_no_start(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, other = bench.config, changed(bench.config, storage={"dir": "/elsewhere"})
+    told = []
+    for config in (other, other, first):
+        caplog.clear()
+        bench.daemon.reload = lambda config=config: config
+        bench.daemon.reload_config()
+        told.append(len(lines(caplog, "at the next start")))
+    assert told == [1, 0, 0]
+
+
+def test_a_scope_without_nodes_is_told_with_its_partitions(bench: Bench) -> None:
+    bench.run(10)
+    bench.daemon.reload = lambda: changed(bench.config, scope={"partitions": ("nosuch",)})
+    bench.daemon.reload_config()
+    bench.run(10)
+    assert bench.daemon.blind.startswith("no node with GPUs in [scope] partitions nosuch: ")
+
+
 def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     def bad() -> None:
         raise ConfigError("fair.toml: unknown section [leese]")

@@ -48,7 +48,10 @@ def test_a_cluster_without_nodes_is_odd() -> None:
     empty = snapshot(nodes={"n1": 8})
     none = empty.nodes.take(np.zeros(0, dtype=np.int64)).with_columns(names=(), why=())
     assert oddity(empty, 0, 0, Limits()) == ""
-    assert "no node" in oddity(replace(empty, nodes=none), 0, 0, Limits())
+    assert "no node with GPUs in any partition" in oddity(replace(empty, nodes=none), 0, 0, Limits())
+    said = oddity(replace(empty, nodes=none), 0, 0, Limits(partitions=("nosuch", "gpu")))
+    assert said.startswith("no node with GPUs in [scope] partitions nosuch, gpu: ")
+    assert said.endswith("mend [scope] or see `slurm-fair check`")
 
 
 @pytest.mark.parametrize(
