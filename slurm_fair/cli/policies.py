@@ -91,16 +91,17 @@ def show(context: click.Context, name: str, as_json: bool) -> None:
 
 def _row(name: str, site: Site) -> dict[str, Any]:
     """One policy in the list; one that cannot be loaded says why."""
-    entry = entry_of(name)
     row = {
         "policy": name,
         "chosen": site.config.policy.name == name,
         "leases": "",
         "run_times": "",
-        "package": entry.dist.name if entry.dist else "",
-        "code": entry.value,
+        "package": "",
+        "code": "",
     }
     try:
+        entry = entry_of(name)
+        row |= {"package": entry.dist.name if entry.dist else "", "code": entry.value}
         kind = kind_of(name)
     except SlurmFairError as problem:
         return row | {"idea": f"cannot be used: {' '.join(str(problem).split())}", "usable": False}

@@ -71,10 +71,21 @@ def in_full(name: str, policy: Policy, given: Mapping[str, object]) -> Mapping[s
 
 
 def entry_of(name: str) -> EntryPoint:
-    """The entry point of a policy; PolicyError where there is none of this name."""
+    """The entry point of a policy; PolicyError where there is none of this name, or more than one.
+
+    No package takes the name of another's policy without a word, ours included.
+    """
     found = _found()
     if name not in found:
         raise PolicyError(f"unknown policy '{name}': {did_you_mean(name, sorted(found))}")
+    rivals = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    if len(rivals) > 1:
+        listed = " and ".join(
+            f"{entry.dist.name if entry.dist else '?'} ({value})" for value, entry in sorted(rivals.items())
+        )
+        raise PolicyError(
+            f"policy '{name}' is in several packages: {listed}: uninstall one, or rename its entry point"
+        )
     return found[name]
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -135,3 +138,19 @@ def test_a_tick_of_before_is_planned_without_the_settings_that_fair_had_not() ->
     before = {"repay_leases": 0, "reserve_part": 1e6, "unknown_beyond": 1, "urgent": "off"}
     assert load_recorded("fair", {}) == load("fair", before)
     assert load_recorded("fair", {"reserve_part": 2}) == load("fair", before | {"reserve_part": 2})
+
+
+def test_a_name_that_two_packages_have_is_refused_and_both_are_named(tmp_path: Path) -> None:
+    """Nobody takes the name of a policy of ours, or of anybody else, without a word."""
+    for package, policy in (("one", "Fifo"), ("two", "Fifo"), ("rogue", "Newest")):
+        folder = tmp_path / f"{package}-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        module = "rogue" if package == "rogue" else "slurm_fair_plugins.fifo"
+        (folder / "entry_points.txt").write_text(f"[{registry.GROUP}]\nfifo = {module}:{policy}\n")
+    with patch.object(sys, "path", [*sys.path, str(tmp_path)]), pytest.raises(PolicyError) as caught:
+        load("fifo", {})
+    said = str(caught.value)
+    assert said.startswith("policy 'fifo' is in several packages: rogue (rogue:Newest) and ")
+    assert "(slurm_fair_plugins.fifo:Fifo): uninstall one" in said
+    assert said.count("Fifo") == 1, "the same class twice is no doubt"
