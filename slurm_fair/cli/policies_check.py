@@ -65,10 +65,13 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
     with prints_aside():
         seen = [simulated_views(name, settings, stage, _VIEWS) for stage in stages()]
         for each in seen:
-            if each.error is not None:
+            if each.error is not None and each.of_policy:
                 trial.met(each.error)
         views = [view for each in seen for view in each.views]
         trial.on(views)
+        for each in seen:
+            if each.error is not None and not trial.faults:  # else a rule has told of it
+                trial.met(each.error)
     return trial, len(views)
 
 

@@ -10,6 +10,11 @@ def counted(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
+def one_of(thing: str) -> str:
+    """`a set`, `an object`."""
+    return f"{'an' if thing[:1].lower() in 'aeiou' else 'a'} {thing}"
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """`a, b and 3 more`: so many names at most."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Explanation, JobTable, Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
+from slurm_fair.model.counted import one_of
 from slurm_fair.model.sizes import shares
 from slurm_fair.policy.view import View
 
@@ -36,7 +37,7 @@ def _check_reserve_after(reserve_after: object, jobs: int) -> None:
 
 
 def _named(thing: object) -> str:
-    return "None" if thing is None else f"a {type(thing).__name__}"
+    return "None" if thing is None else one_of(type(thing).__name__)
 
 
 def objections(plan: Plan, view: View) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, ranks
 from slurm_fair.model.ids import label
@@ -72,7 +73,7 @@ class PolicyTrial:
     def met(self, error: BaseException, rule: str = "plan") -> None:
         """An error that came up while the policy planned."""
         rule = "twice" if isinstance(error, ListedTwice) else rule
-        what = str(error) if isinstance(error, (_Broken, ListedTwice)) else gist(error)
+        what = str(error) if isinstance(error, (_Broken, ListedTwice, SlurmFairError)) else gist(error)
         place = where(type(self.make()), error)
         for found in self.found.values():
             if found.what == what and found.place == place:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import USUAL_RENEWALS, LeaseTerms
+from slurm_fair.policy.error_place import beginning
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
@@ -133,7 +134,7 @@ def simulate(
     """
     refuse_endless(scenario, rules.terms.shortest)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = Log(epoch_for(rules.terms.term), listen, wants)
+    log = Log(epoch_for(rules.terms.term), listen, wants, beginning(type(rules.policy)))
     simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
     population = simulation.cluster.life.population
     refuse_endless_sizes(scenario, population.elastic, len(population.gpu_types), rules.terms.shortest)

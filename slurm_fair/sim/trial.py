@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.policy import Policy, View
+from slurm_fair.policy.check import planned
 from slurm_fair.policy.error_place import POLICY_FAILURES
 from slurm_fair.policy.trial_views import Kept
 from slurm_fair.sim.run import rules_for, simulate
@@ -35,6 +36,7 @@ class Shown(NamedTuple):
 
     views: tuple[Kept, ...]
     error: BaseException | None
+    of_policy: bool = True  # the policy raised it; else the simulation would not carry its plan out
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class _Recorder:
         """The plan of the policy that is watched."""
         self.views.append(Kept.of(view))
         try:
-            return self.policy.plan(view)
+            return planned(self.policy.plan, view)
         except POLICY_FAILURES as error:
             self.error = error
             raise
@@ -80,7 +82,7 @@ def simulated_views(name: str, settings: dict[str, object], stage: TrialStage, m
         problem = recorder.error or error
     views = recorder.views
     at = np.unique(np.linspace(0, len(views) - 1, min(most, len(views))).round().astype(np.int64))
-    return Shown(tuple(views[number] for number in at.tolist()), problem)
+    return Shown(tuple(views[number] for number in at.tolist()), problem, recorder.error is not None)
 
 
 def _trace(declared: bool = True) -> Trace:

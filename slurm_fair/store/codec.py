@@ -21,6 +21,7 @@ import numpy as np
 from slurm_fair import model
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Explanation, LeasePhase, Retries
+from slurm_fair.model.counted import one_of
 from slurm_fair.store.blobs import Fetch, name_of, squeeze, unpacked
 
 VERSION = 2
@@ -145,7 +146,7 @@ class Encoder:
         for kind, make in self._makers:
             if isinstance(value, kind):
                 return make(self, value)
-        raise StoreError(f"the journal keeps plain data only, not a {type(value).__name__}")
+        raise StoreError(f"the journal keeps plain data only, not {one_of(type(value).__name__)}")
 
     def _enum(self, value: Enum) -> Any:
         return {"$enum": type(value).__name__, "value": value.value}

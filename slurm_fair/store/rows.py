@@ -12,6 +12,7 @@ import msgspec
 
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Action, Event, Outcome, Result, Verb, label
+from slurm_fair.model.counted import one_of
 from slurm_fair.model.mark import Mark
 from slurm_fair.model.tenant_moment import TenantMoment
 
@@ -167,4 +168,4 @@ def _bare(value: Any) -> Any:
     """Numpy's scalars and arrays as Python's own."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"not a {type(value).__name__}")
+    raise TypeError(f"not {one_of(type(value).__name__)}")

@@ -52,9 +52,13 @@ class Log:
     """A Journal that keeps only what outcomes are made of; `listen` is given of every tick what it wants."""
 
     def __init__(
-        self, epoch: float, listen: Listener | None = None, wants: Collection[Want] = EVERYTHING
+        self,
+        epoch: float,
+        listen: Listener | None = None,
+        wants: Collection[Want] = EVERYTHING,
+        place: str = "",
     ) -> None:
-        self._epoch = epoch
+        self._epoch, self._place = epoch, place  # file and line of the policy's plan
         self.heard = Heard()  # what outcomes are made of
         # Plans that might grant and left somebody waiting, by the GPUs that they left idle.
         self._idle: Counter[int] = Counter()
@@ -83,9 +87,9 @@ class Log:
         try:
             Encoder().tree(tick.plan.memory)
         except StoreError as problem:
-            second = tick.time - self._epoch
+            second, at = tick.time - self._epoch, f"{self._place}: " if self._place else ""
             raise SlurmFairError(
-                f"policy {tick.policy} failed at second {second:g} of the trace: its plan's memory: {problem}"
+                f"{at}policy {tick.policy} failed at second {second:g} of the trace: its plan's memory: {problem}"
             ) from None
 
     def batches(self) -> LedgerBatches | None:

@@ -96,6 +96,20 @@ def test_rules_that_an_error_stops_are_not_said_to_hold() -> None:
     assert set(stopped.values()) == {"the error of the rule `plan` stops it"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "rule", "what"),
+    [
+        (strange.Nothing, "plan", "TypeError: plan(view) returned None, not a Plan"),
+        (strange.KeepsASet, "memory", "the journal keeps plain data only, not a set"),
+    ],
+)
+def test_a_fault_that_ends_the_simulation_is_told_once_and_without_the_simulations_words(
+    kind: type, rule: str, what: str
+) -> None:
+    _, rules = checked(kind)
+    assert {name: row["what"] for name, row in rules.items() if row["level"] == "error"} == {rule: what}
+
+
 def test_what_a_person_reads_names_the_rule_the_line_and_the_cure() -> None:
     with strange.installed(mine=strange.NeedsReports):
         said = call("policies", "check", "mine")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.model.counted import counted, first_of, first_sayings
+from slurm_fair.model.counted import counted, first_of, first_sayings, one_of
 
 
 def test_one_thing_is_single_and_any_other_number_is_many() -> None:
@@ -22,3 +22,12 @@ def test_a_long_list_is_cut_and_says_how_many_are_left(most: int, names: str, sa
 def test_sayings_that_are_some_of_many_say_how_many_there_are() -> None:
     assert first_sayings(["a", "b"], 2, of=7) == "a; b; and 5 more"
     assert first_sayings([], 2) == ""
+
+
+def test_a_thing_has_its_article() -> None:
+    assert [one_of(thing) for thing in ("object", "set", "Event", "ndarray")] == [
+        "an object",
+        "a set",
+        "an Event",
+        "a ndarray",
+    ]

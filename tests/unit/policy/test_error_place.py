@@ -51,7 +51,9 @@ def test_a_simulation_names_the_line_of_the_policy_that_fails(kind: type, what: 
 def test_a_memory_that_no_journal_keeps_ends_a_simulation() -> None:
     with strange.installed(mine=strange.KeepsASet), pytest.raises(SlurmFairError) as caught:
         simulate(stages()[0].scenario, rules_for("mine", {}))
-    assert "its plan's memory: the journal keeps plain data only, not a set" in str(caught.value)
+    said = str(caught.value)
+    assert said.endswith("its plan's memory: the journal keeps plain data only, not a set")
+    assert "def plan" in line_of(said.partition(": policy mine")[0])
 
 
 def test_the_daemon_notes_the_line_and_keeps_the_leases() -> None:
