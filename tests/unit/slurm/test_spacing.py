@@ -88,9 +88,9 @@ def test_a_release_is_asked_about_until_slurm_has_answered() -> None:
         (53.0, _rows((1, 5, JobState.WAITING), (2, 5, JobState.WAITING)), [(1, 0), (2, 0)], True),
         (54.0, _rows((1, 5, JobState.WAITING), (2, 5, JobState.WAITING)), [], True),
     ]
-    for now, rows, asked, answered in looks:
-        assert list(again.among(rows, now)) == asked
-        again.note(asked, now, now, answered=answered)
+    for time, rows, asked, answered in looks:
+        assert list(again.among(rows, time)) == asked
+        again.note(asked, time, time, answered=answered)
 
 
 def test_a_release_is_asked_about_where_the_look_ended_before_its_question() -> None:
