@@ -39,7 +39,7 @@ def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> st
             if limits.partitions
             else "in any partition"
         )
-        return f"no node with GPUs {named}: looking again first; mend [scope] or see `slurm-fair check`"
+        return f"no node with GPUs {named}: looking again first; mend [scope], see `slurm-fair check`"
     return ""
 
 

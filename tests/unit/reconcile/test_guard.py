@@ -51,7 +51,7 @@ def test_a_cluster_without_nodes_is_odd() -> None:
     assert "no node with GPUs in any partition" in oddity(replace(empty, nodes=none), 0, 0, Limits())
     said = oddity(replace(empty, nodes=none), 0, 0, Limits(partitions=("nosuch", "gpu")))
     assert said.startswith("no node with GPUs in [scope] partitions nosuch, gpu: ")
-    assert said.endswith("mend [scope] or see `slurm-fair check`")
+    assert said.endswith("mend [scope], see `slurm-fair check`")
 
 
 @pytest.mark.parametrize(
