@@ -20,6 +20,7 @@ from slurm_fair.host.state_folder import (
     all_free_until,
     last_beat,
     leave_all_free,
+    leave_no_daemon,
     not_yet_free,
     paused_since,
 )
@@ -187,16 +188,14 @@ class _Watch:
                 if (
                     last_beat(places) is not None
                     or self._another_acts(now)
-                    or not leave_all_free(places, now, left)
+                    or not leave_all_free(places, since, left)  # who cannot note it frees nobody twice
                 ):
                     return 0
                 done = self._freed_since(math.floor(min(since, now)), left)
+                leave_all_free(places, now, done.unfreed)  # last: a look that is killed is made again
         except Exception as problem:
-            leave_all_free(places, since, left)
             log.warning("jobs that came since all was freed cannot be freed yet: %s", problem)
             return 0
-        if done.unfreed != left:
-            leave_all_free(places, now, done.unfreed)
         for why in done.left:
             log.warning("could not free %s; the next look tries again", why)
         if done.freed:
@@ -245,7 +244,7 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     while True:
         try:
             with freeing(places):
-                if _lives_again(places, old):
+                if lives_again(places, old):
                     log.warning("a daemon lives again: what is left is its own to free")
                     return freed
                 done = free_all(config, places, clock)
@@ -262,9 +261,9 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
                 break
         clock.sleep_until(clock.now() + _RETRY_SECONDS)
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
-    if config.slurm.notice and not _lives_again(places, old):
+    if config.slurm.notice and not lives_again(places, old):
         withdraw(commands_of(config, places), places.directory)
-    if not _lives_again(places, old):
+    if not lives_again(places, old):
         _leave_no_wish(places, done.read_at)
     return freed
 
@@ -274,10 +273,8 @@ def _leave_no_wish(places: Places, since: float) -> None:
 
     Without a heartbeat the next look does not find the same silence again, and frees what came `since`.
     """
-    for file in (places.fail_open, places.heartbeat):
-        with suppress(OSError):
-            file.unlink()
-    leave_all_free(places, since)
+    if lost := leave_no_daemon(places, since):
+        log.error("%s", lost)
 
 
 def _fence(places: Places, silent: Heartbeat | None) -> None:
@@ -292,7 +289,8 @@ def _fence(places: Places, silent: Heartbeat | None) -> None:
         log.error("the silent daemon cannot be fenced: %s", problem)
 
 
-def _lives_again(places: Places, old: Heartbeat | None) -> bool:
+def lives_again(places: Places, old: Heartbeat | None) -> bool:
+    """True if the heartbeat is a later one than that of the daemon that was silent."""
     beat = last_beat(places)
     return beat is not None and (old is None or beat.time > old.time or beat.epoch > old.epoch)
 

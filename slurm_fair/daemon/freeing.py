@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 from slurm_fair.errors import StoreError
-from slurm_fair.host.state_folder import Places, leave_all_free
+from slurm_fair.host.state_folder import Places, leave_no_daemon
 from slurm_fair.slurm.fail_open import Liberated, liberate_patiently, pins_left
 from slurm_fair.store import SqliteJournal
 
@@ -37,7 +36,5 @@ def _leave_nothing(freed: Liberated, journal: SqliteJournal, places: Places) -> 
         journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
     except StoreError as problem:  # the jobs are free all the same
         log.error("the marks of the freed jobs stay in the journal: %s", problem)
-    for file in (places.heartbeat, places.fail_open):
-        with suppress(OSError):
-            file.unlink()
-    leave_all_free(places, freed.read_at)
+    if lost := leave_no_daemon(places, freed.read_at):
+        log.error("%s", lost)

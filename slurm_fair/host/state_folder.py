@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -152,6 +153,24 @@ def leave_all_free(places: Places, until: float, but: Collection[int] = ()) -> b
     except OSError:
         return False
     return True
+
+
+def leave_no_daemon(places: Places, until: float, but: Collection[int] = ()) -> str:
+    """Note that all is free, and then take away the heartbeat and the wish to fail open.
+
+    The note comes first: whoever is killed between the two finds the heartbeat again, and nobody is forgotten. On
+    a full disk the files that go make room for it. Returns why the note could not be kept.
+    """
+    noted = leave_all_free(places, until, but)
+    for file in (places.fail_open, places.heartbeat):
+        with suppress(OSError):
+            file.unlink()
+    if noted or leave_all_free(places, until, but):
+        return ""
+    return (
+        f"{places.all_free}: cannot be written, so no timer frees the jobs that come now: make room; "
+        "`slurm-fair fail-open` frees them"
+    )
 
 
 def all_free_until(places: Places) -> float | None:
