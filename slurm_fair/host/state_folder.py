@@ -91,6 +91,11 @@ class Places:
         return self.directory / "all-free"
 
     @property
+    def freed_meanwhile(self) -> Path:
+        """Left when jobs of a daemon that lives and does nothing were freed: which ones, and what is left."""
+        return self.directory / "freed-meanwhile"
+
+    @property
     def deadman_log(self) -> Path:
         """The log of the dead-man."""
         return self.directory / "deadman.log"
@@ -105,7 +110,7 @@ class Places:
         beside = (self.journal.with_name(self.journal.name + ending) for ending in output.OF_A_DATABASE)
         named = (
             self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.all_free,
-            self.deadman_log, self.slurm_conf,
+            self.freed_meanwhile, self.deadman_log, self.slurm_conf,
         )  # fmt: skip
         return (self.journal, *beside, *named)
 
@@ -162,7 +167,7 @@ def leave_no_daemon(places: Places, until: float, but: Collection[int] = ()) -> 
     a full disk the files that go make room for it. Returns why the note could not be kept.
     """
     noted = leave_all_free(places, until, but)
-    for file in (places.fail_open, places.heartbeat):
+    for file in (places.fail_open, places.heartbeat, places.freed_meanwhile):
         with suppress(OSError):
             file.unlink()
     if noted or leave_all_free(places, until, but):

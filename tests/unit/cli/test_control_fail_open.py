@@ -111,6 +111,14 @@ def test_without_a_daemon_nobody_is_asked(words: tuple[str, ...], places: Places
     assert all_free_until(places) == 7.0
 
 
+def test_the_heartbeat_of_a_daemon_that_is_gone_goes_so_that_nobody_is_freed_a_second_time(
+    places: Places, freed: list[bool]
+) -> None:
+    beat(places, Heartbeat(1, time.time() - 900, 600.0, "begin", time.time()))
+    assert fail_open(places).out == BY_US
+    assert not places.heartbeat.exists()
+
+
 def test_while_something_is_left_it_is_not_said_that_all_is_free(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,30 @@ def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     assert _free(stub, lost=lost).freed == freed
 
 
+def test_a_requeued_job_that_waits_for_no_gate_any_more_is_not_counted_by_its_stamp(stub: Stub) -> None:
+    stub.answers("squeue", row(RestartCnt=1, **FREE), _texts((7, "slurm_fair:v1,gate=+600")))
+    assert _free(stub, lost=True) == Liberated(0, ())
+    assert stub.ran("scontrol") == []
+
+
+def test_a_run_that_was_clear_is_let_alone_and_so_is_a_task_that_was_split_off_it(stub: Stub) -> None:
+    before = Liberated(1, ("job 7_1: no",), unfreed=(9,), clear=frozenset({(7, SUBMIT, 0), (6, SUBMIT, 0)}))
+    tasks = [{"JobID": 8, "ArrayJobID": 7, "ArrayTaskID": 3}, {"JobID": 9, "ArrayJobID": 7, "ArrayTaskID": 1}]
+    requeued = {"JobID": 6, "ArrayJobID": 6, "RestartCnt": 1}
+    rows = [row(), row(**tasks[0]), row(**tasks[1]), row(**requeued)]
+    after = [row(**tasks[1], **FREE), row(**requeued, **FREE)]
+    words = _texts((8, ""), (9, ""), (6, ""))
+    stub.answers("squeue", "".join(rows), words, "".join(rows), "".join(after))
+    marks = [_mark(7), replace(_mark(7), key=pack(7), whole_record=True), replace(_mark(6), restarts=1)]
+    freed = liberate(stub.commands(), marks, lambda: NOW, before=before)
+    assert (freed.freed, freed.left) == (2, ())
+    assert [line for fed in stub.fed("scontrol") for line in fed if "jobid" in line] == [
+        "update jobid=7_1 starttime=now",
+        "update jobid=6 starttime=now",
+    ]
+    assert freed.clear == before.clear | {(9, SUBMIT, 0), (6, SUBMIT, 1)}
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_begin_time_of_its_owners_own_stays_though_the_journal_is_lost(stub: Stub, version: int) -> None:
     now = row(RestartCnt=1)
@@ -190,7 +214,7 @@ def test_what_is_left_is_tried_again_and_all_that_was_freed_is_counted(
     last = Liberated(rounds[-1].freed, rounds[-1].left, pinned)
     made, each = _one_after_another(*rounds[:-1], last)
     again = iter(each)
-    assert liberate_patiently(lambda: next(again), tries) == Liberated(freed, left, pinned)
+    assert liberate_patiently(lambda before: next(again), tries) == Liberated(freed, left, pinned)
     assert (len(made), len(pauses)) == (len(rounds), len(rounds) - 1)
 
 
