@@ -272,8 +272,8 @@ class Daemon:
         self.seen = min(self.seen, now)  # the clock may have been set back
         self.freed_at = min(self.freed_at, now)
         limit = heartbeat_limit(self.config)
-        alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
-        if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
+        due = not self.shadow and now - max(self.seen, self.freed_at) > limit
+        if due and self.config.slurm.gate == Gate.HOLD and files.last_beat(self.places) is None:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)
 

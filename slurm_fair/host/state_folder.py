@@ -13,6 +13,7 @@ from pathlib import Path
 from slurm_fair import output
 from slurm_fair.errors import StoreError
 from slurm_fair.locks import is_locked
+from slurm_fair.model.counted import cut_at_word
 
 _PAUSE_MODE = 0o644  # root may make the pause, and the daemon's account reads whose it is
 _MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
@@ -233,7 +234,7 @@ def beat(places: Places, heartbeat: Heartbeat) -> None:
 
     It is written over the one before, so that a full disk does not look like a dead daemon.
     """
-    record = json.dumps(asdict(replace(heartbeat, blind=heartbeat.blind[:_MOST_SAID])))
+    record = json.dumps(asdict(replace(heartbeat, blind=cut_at_word(heartbeat.blind, _MOST_SAID))))
     try:
         handle = os.open(
             places.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600

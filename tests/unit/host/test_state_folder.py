@@ -45,7 +45,7 @@ def test_a_heartbeat_is_read_as_it_was_left_whatever_the_reason_why_the_daemon_i
             "hold",
             990,
         )
-        assert found.blind == said[:120]
+        assert found.blind == (said if len(said) <= 120 else f"{said[:117]}...")
 
 
 def test_a_heartbeat_is_its_users_alone_and_written_over_the_one_before(places: Places) -> None:
@@ -126,3 +126,10 @@ def test_a_note_that_cannot_be_left_is_said_and_the_heartbeat_goes_all_the_same(
     assert "slurm-fair fail-open" in leave_no_daemon(places, 5.0)
     assert room == [True, False]
     assert not places.heartbeat.exists()
+
+
+def test_a_long_reason_is_cut_at_a_word(places: Places) -> None:
+    beat(places, replace(BEAT, blind="the journal cannot be read: " * 6))
+    found = last_beat(places)
+    assert found is not None
+    assert found.blind.endswith("read: the...")

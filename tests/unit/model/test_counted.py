@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.model.counted import counted, first_of, first_sayings
+from slurm_fair.model.counted import counted, cut_at_word, first_of, first_sayings
 
 
 def test_one_thing_is_single_and_any_other_number_is_many() -> None:
@@ -22,3 +22,17 @@ def test_a_long_list_is_cut_and_says_how_many_are_left(most: int, names: str, sa
 def test_sayings_that_are_some_of_many_say_how_many_there_are() -> None:
     assert first_sayings(["a", "b"], 2, of=7) == "a; b; and 5 more"
     assert first_sayings([], 2) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        ("the disk is full", 16, "the disk is full"),
+        ("the disk is full", 15, "the disk is..."),
+        ("the disk is full", 14, "the disk is..."),
+        ("the disk is full", 13, "the disk..."),
+        ("x" * 30, 10, "xxxxxxx..."),
+    ],
+)
+def test_a_long_text_is_cut_at_a_word_and_says_so(text: str, most: int, kept: str) -> None:
+    assert cut_at_word(text, most) == kept
