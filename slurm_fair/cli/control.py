@@ -12,7 +12,8 @@ from slurm_fair import deadman as watching
 from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
 from slurm_fair.daemon.parts import commands_of
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.doctor.storage import somebody_watches
+from slurm_fair.errors import SlurmFairError, SlurmUnreachable, StoreBusy, StoreError
 from slurm_fair.host.state_folder import Pause, all_free_until, last_beat, leave_no_daemon, leave_pause
 from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model.counted import counted
@@ -90,7 +91,10 @@ def fail_open(context: click.Context, stamped: bool) -> None:
             return
         click.echo("the daemon freed its jobs and stopped")
     old = last_beat(site.places)
-    freed = _free_ourselves(site, stamped)
+    try:
+        freed = _free_ourselves(site, stamped)
+    except SlurmUnreachable as problem:
+        raise SlurmUnreachable(f"{problem}; {_who_frees(site)}") from None
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
@@ -126,14 +130,27 @@ def _daemon_did_it(site: Site) -> bool:
     return False
 
 
+def _who_frees(site: Site) -> str:
+    """The state in which a command that could not see the queue leaves the jobs."""
+    again = "run this again when Slurm answers"
+    if last_beat(site.places) is not None and somebody_watches(site.places):
+        again = f"the dead-man frees the jobs within a lease when Slurm answers; to free them sooner, {again}"
+    return f"the daemon is stopped and acts no more: {again}"
+
+
 def _free_ourselves(site: Site, stamped: bool) -> Liberated:
     clock = WallClock()
     try:
         with open_reader(site.places.journal) as journal:
             marks = journal.marks()
-    except SlurmFairError:
+    except StoreError as problem:
         if not stamped:
-            raise
+            cure = (
+                ""
+                if isinstance(problem, StoreBusy)
+                else "; `slurm-fair fail-open --stamped` works without it"
+            )
+            raise type(problem)(f"{problem}{cure}") from None
         marks = ()
     commands = commands_of(site.config, site.places)
     if site.config.slurm.notice:
