@@ -103,7 +103,8 @@ def liberate(
     """Free every waiting job with a mark or a gate of ours: the records `again`, and all submitted `since`.
 
     A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
-    `lost`, all jobs are. Runs that were clear of ours `before` are left alone: what they carry now is another's.
+    `lost`, all jobs are. A hold of a run that was clear of ours `before` is another's, and in a lost journal so is
+    its begin time; else one that a mark or a stamp names has come late, and is ours.
     """
     queue, details, read_at = Queue(commands), JobDetails(commands), now()
     rows = queue.read()
@@ -112,7 +113,7 @@ def liberate(
     unread = _unread(queue, since, again, before)
     rows = rows[(rows["submit"] >= since) | np.isin(rows["record"], list(again))]
     waiting = rows[rows["state"] == JobState.WAITING]
-    waiting = waiting[~_was_clear(waiting, before)]
+    waiting = waiting[~(_was_clear(waiting, before) & ((waiting["priority"] == 0) | lost))]
     near, known = _marked(waiting, queue, details, Marks(MarksInHand(marks)), lost)
     actuator = Actuator(commands, queue, known, details, NoIntents(), now)
     outcomes = actuator.actuate(_still_ours(near, known, actuator))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -105,22 +106,35 @@ def test_a_requeued_job_that_waits_for_no_gate_any_more_is_not_counted_by_its_st
     assert stub.ran("scontrol") == []
 
 
-def test_a_run_that_was_clear_is_let_alone_and_so_is_a_task_that_was_split_off_it(stub: Stub) -> None:
+def test_a_hold_of_a_run_that_was_clear_is_let_alone_and_so_is_one_of_a_task_that_was_split_off_it(
+    stub: Stub,
+) -> None:
     before = Liberated(1, ("job 7_1: no",), unfreed=(9,), clear=frozenset({(7, SUBMIT, 0), (6, SUBMIT, 0)}))
-    tasks = [{"JobID": 8, "ArrayJobID": 7, "ArrayTaskID": 3}, {"JobID": 9, "ArrayJobID": 7, "ArrayTaskID": 1}]
+    held = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}
+    split, stuck = ({"JobID": job, "ArrayJobID": 7, "ArrayTaskID": task} for job, task in ((8, 3), (9, 1)))
     requeued = {"JobID": 6, "ArrayJobID": 6, "RestartCnt": 1}
-    rows = [row(), row(**tasks[0]), row(**tasks[1]), row(**requeued)]
-    after = [row(**tasks[1], **FREE), row(**requeued, **FREE)]
-    words = _texts((8, ""), (9, ""), (6, ""))
-    stub.answers("squeue", "".join(rows), words, "".join(rows), "".join(after))
-    marks = [_mark(7), replace(_mark(7), key=pack(7), whole_record=True), replace(_mark(6), restarts=1)]
+    rows = "".join(row(**job, **held) for job in ({}, split, stuck, requeued))
+    after = "".join(row(**job, **FREE) for job in (stuck, requeued))
+    stub.answers("squeue", rows, _texts((9, ""), (6, "")), rows, after)
+    marks = [replace(mark, gate_until=math.inf) for mark in (_mark(7), _mark(6))]
+    marks = [marks[0], replace(marks[0], whole_record=True), replace(marks[1], restarts=1)]
     freed = liberate(stub.commands(), marks, lambda: NOW, before=before)
     assert (freed.freed, freed.left) == (2, ())
-    assert [line for fed in stub.fed("scontrol") for line in fed if "jobid" in line] == [
-        "update jobid=7_1 starttime=now",
-        "update jobid=6 starttime=now",
+    assert [line for fed in stub.fed("scontrol") for line in fed if line != "exit"] == [
+        "release 7_1",
+        "release 6",
     ]
     assert freed.clear == before.clear | {(9, SUBMIT, 0), (6, SUBMIT, 1)}
+
+
+@pytest.mark.parametrize(("lost", "freed"), [(False, 1), (True, 0)])
+def test_a_gate_of_ours_that_comes_late_is_taken_away_where_its_mark_names_it(
+    stub: Stub, lost: bool, freed: int
+) -> None:
+    before = Liberated(1, ("job 9: no",), clear=frozenset({(7, SUBMIT, 0)}))
+    stub.answers("squeue", row(), *([] if lost else [_texts((7, "")), row(), row(**FREE)]))
+    found = liberate(stub.commands(), [_mark(7)], lambda: NOW, lost, before=before)
+    assert (found.freed, found.left) == (freed, ())
 
 
 @pytest.mark.parametrize("version", [0, 1])
