@@ -14,12 +14,14 @@ from slurm_fair.config.sections import Config
 from slurm_fair.daemon.log import Trouble
 from slurm_fair.daemon.parts import commands_of, heartbeat_limit
 from slurm_fair.errors import StoreBusy, StoreError
+from slurm_fair.host.freed_meanwhile import FreedMeanwhile
 from slurm_fair.host.state_folder import (
     Heartbeat,
     Places,
     all_free_until,
     last_beat,
     leave_all_free,
+    leave_no_daemon,
     not_yet_free,
     paused_since,
 )
@@ -27,7 +29,7 @@ from slurm_fair.model import Gate
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.ports import Clock
-from slurm_fair.slurm.fail_open import Liberated, liberate, pins_left
+from slurm_fair.slurm.fail_open import NOTHING_FREED, Liberated, liberate, pins_left, unread_left
 from slurm_fair.slurm.notice import identity_of, read_notices, withdraw
 from slurm_fair.store import fence, is_owned, open_reader
 
@@ -108,6 +110,7 @@ class _Watch:
     def __init__(self, config: Config, places: Places, clock: Clock) -> None:
         self._config, self._places, self._clock = config, places, clock
         self._trouble = Trouble("cannot free jobs yet, trying again")
+        self._meanwhile = FreedMeanwhile(places)
         self._looked = -math.inf  # when we looked last
         self._doubted: float | None = None  # since when a silence may be a step of the clock
         self._ahead: tuple[Heartbeat, float] | None = None  # a heartbeat of a time to come, and since when
@@ -159,7 +162,8 @@ class _Watch:
             with freeing(self._places):
                 if silence_of(self._places, self._clock.now()) is not silence:
                     return 0  # from now on it acts again, and finds this lock if we are not done
-                done = free_all(self._config, self._places, self._clock)
+                done = free_all(self._config, self._places, self._clock, self._meanwhile.so_far())
+                self._meanwhile.keep(done)
         except Exception as problem:
             self._trouble.stands(self._clock.now(), str(problem))
             return 0
@@ -170,6 +174,8 @@ class _Watch:
             log.warning("%d jobs freed, because of the daemon: %s", done.freed, silence.value)
         for left in done.left:
             log.warning("could not free %s", left)
+        for line in unread_left(done):
+            log.warning("%s", line)
         return done.freed
 
     def _free_latecomers(self) -> int:
@@ -187,18 +193,18 @@ class _Watch:
                 if (
                     last_beat(places) is not None
                     or self._another_acts(now)
-                    or not leave_all_free(places, now, left)
+                    or not leave_all_free(places, since, left)  # who cannot note it frees nobody twice
                 ):
                     return 0
                 done = self._freed_since(math.floor(min(since, now)), left)
+                leave_all_free(places, now, done.to_look_at)  # last: a look that is killed is made again
         except Exception as problem:
-            leave_all_free(places, since, left)
             log.warning("jobs that came since all was freed cannot be freed yet: %s", problem)
             return 0
-        if done.unfreed != left:
-            leave_all_free(places, now, done.unfreed)
         for why in done.left:
             log.warning("could not free %s; the next look tries again", why)
+        for line in unread_left(done) if set(done.to_look_at) != set(left) else ():
+            log.warning("%s", line)
         if done.freed:
             log.warning("%d jobs freed that came while no daemon runs", done.freed)
         return done.freed
@@ -242,13 +248,14 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     log.warning("the daemon (pid %s) is silent since %.0f s: freeing its jobs", old and old.pid, silent)
     _fence(places, old)
     freed, trouble, said = 0, Trouble("cannot free jobs yet, trying again"), frozenset[str]()
+    done = FreedMeanwhile(places).so_far()  # it may have been blind or paused before
     while True:
         try:
             with freeing(places):
-                if _lives_again(places, old):
+                if lives_again(places, old):
                     log.warning("a daemon lives again: what is left is its own to free")
                     return freed
-                done = free_all(config, places, clock)
+                done = free_all(config, places, clock, done)
         except Exception as problem:
             trouble.stands(clock.now(), str(problem))
         else:
@@ -257,27 +264,25 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
                 log.warning("could not free %s; trying again", left)
             said = frozenset(done.left)
             if not done.left:
-                for line in pins_left(done):
+                for line in (*pins_left(done), *unread_left(done)):
                     log.warning("%s", line)
                 break
         clock.sleep_until(clock.now() + _RETRY_SECONDS)
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
-    if config.slurm.notice and not _lives_again(places, old):
+    if config.slurm.notice and not lives_again(places, old):
         withdraw(commands_of(config, places), places.directory)
-    if not _lives_again(places, old):
-        _leave_no_wish(places, done.read_at)
+    if not lives_again(places, old):
+        _leave_no_wish(places, done)
     return freed
 
 
-def _leave_no_wish(places: Places, since: float) -> None:
+def _leave_no_wish(places: Places, done: Liberated) -> None:
     """The wish of a daemon that failed open and ended with jobs left is done, and is not the next daemon's.
 
-    Without a heartbeat the next look does not find the same silence again, and frees what came `since`.
+    Without a heartbeat the next look does not find the same silence again, and frees what came since.
     """
-    for file in (places.fail_open, places.heartbeat):
-        with suppress(OSError):
-            file.unlink()
-    leave_all_free(places, since)
+    if lost := leave_no_daemon(places, done.read_at, done.to_look_at):
+        log.error("%s", lost)
 
 
 def _fence(places: Places, silent: Heartbeat | None) -> None:
@@ -292,15 +297,16 @@ def _fence(places: Places, silent: Heartbeat | None) -> None:
         log.error("the silent daemon cannot be fenced: %s", problem)
 
 
-def _lives_again(places: Places, old: Heartbeat | None) -> bool:
+def lives_again(places: Places, old: Heartbeat | None) -> bool:
+    """True if the heartbeat is a later one than that of the daemon that was silent."""
     beat = last_beat(places)
     return beat is not None and (old is None or beat.time > old.time or beat.epoch > old.epoch)
 
 
-def free_all(config: Config, places: Places, clock: Clock) -> Liberated:
-    """One try to free every job of ours."""
+def free_all(config: Config, places: Places, clock: Clock, before: Liberated = NOTHING_FREED) -> Liberated:
+    """One try to free every job of ours that was not clear `before`."""
     marks, lost = _marks(places)
-    return liberate(commands_of(config, places), marks, clock.now, lost=lost)
+    return liberate(commands_of(config, places), marks, clock.now, lost=lost, before=before)
 
 
 def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:

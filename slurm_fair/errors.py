@@ -13,6 +13,7 @@ SlurmFairError             exit code 1: the thing asked for failed
 |   |-- NotHere            exit code 3: no daemon has been here, so there is no journal
 |   |-- NotTheOwner        another daemon owns the journal
 |   |-- StoreBusy          the disk is full or the journal is locked: over by itself, or with some space
+|   |-- EmptyJournal       exit code 2: its file holds nothing, and is no new one
 |   |-- JournalGone        a file of the journal was removed or replaced while it was open
 |   `-- UnsafeStore        exit code 2: others could change the journal's directory or files
 `-- LabError               the private Slurm of the lab could not be brought up
@@ -73,6 +74,12 @@ class StoreBusy(StoreError):
 
 class JournalGone(StoreError):
     """The journal that we write to is no longer the one that lies in its place."""
+
+
+class EmptyJournal(StoreError):
+    """The journal's file holds nothing, as a copy that was cut short; nobody's debts are forgotten by that."""
+
+    exit_code = 2
 
 
 class UnsafeStore(StoreError):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slurm_fair.host.state_folder import is_of_kind
 from slurm_fair.model import Gate
+from slurm_fair.model.counted import cut_at_word
 
 NAME = "health.json"
 _VERSION = 1
@@ -52,7 +53,7 @@ class Health:
 
     def text(self) -> str:
         """The state as one JSON document."""
-        return json.dumps({"v": _VERSION, **asdict(self), "why": self.why[:_MOST_TEXT]})
+        return json.dumps({"v": _VERSION, **asdict(self), "why": cut_at_word(self.why, _MOST_TEXT)})
 
 
 def hooks_file(gate: str, publish_dir: str) -> str:

@@ -52,10 +52,9 @@ class Site:
                 f"{self.places.journal}: no journal yet: start the daemon with `slurm-fair run`, "
                 "or name the configuration it uses with --config"
             )
-        if _is_empty(self.places.journal):
+        if not os.access(self.places.journal, os.R_OK):
             raise StoreError(
-                f"{self.places.journal}: is empty, as a copy that was cut short: bring the whole one back, "
-                "or move it away"
+                f"{self.places.journal}: you may not read it: run as the daemon's account or as root"
             )
         return open_reader(self.places.journal)
 
@@ -206,14 +205,6 @@ def need_writable(directory: Path) -> None:
         )
     if not os.access(directory, os.W_OK):
         raise StoreError(f"{directory}: not writable for you: run as the daemon's account")
-
-
-def _is_empty(journal: Path) -> bool:
-    """True where neither the file nor what SQLite writes beside it holds anything."""
-    try:
-        return not any(os.stat(path).st_size for path in (journal, f"{journal}-wal") if os.path.exists(path))
-    except OSError:
-        return False
 
 
 def _is_absent(path: Path) -> bool:

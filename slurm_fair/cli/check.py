@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 
@@ -30,6 +31,7 @@ def check(context: click.Context, as_json: bool, problems: bool) -> None:
     Exit code 0 when no error was found (warnings may be), 1 when one was.
     """
     site = site_of(context)
+    logging.getLogger("slurm_fair").addHandler(logging.NullHandler())  # the findings say it, with cures
     diagnosis = examine(site.config, site.places, time.time())
     shown = [(area, f) for area, f in diagnosis.findings if not (problems and f.level is Level.OK)]
     if as_json:

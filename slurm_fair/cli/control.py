@@ -12,11 +12,12 @@ from slurm_fair import deadman as watching
 from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
 from slurm_fair.daemon.parts import commands_of
-from slurm_fair.errors import SlurmFairError
-from slurm_fair.host.state_folder import Pause, all_free_until, last_beat, leave_all_free, leave_pause
+from slurm_fair.doctor.storage import somebody_watches
+from slurm_fair.errors import SlurmFairError, SlurmUnreachable, StoreBusy, StoreError
+from slurm_fair.host.state_folder import Pause, all_free_until, last_beat, leave_no_daemon, leave_pause
 from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model.counted import counted
-from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
+from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left, unread_left
 from slurm_fair.slurm.notice import withdraw
 from slurm_fair.store import fence, is_owned, open_reader
 
@@ -89,18 +90,25 @@ def fail_open(context: click.Context, stamped: bool) -> None:
             click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
             return
         click.echo("the daemon freed its jobs and stopped")
-    freed = _free_ourselves(site, stamped)
+    old = last_beat(site.places)
+    try:
+        freed = _free_ourselves(site, stamped)
+    except SlurmUnreachable as problem:
+        raise SlurmUnreachable(f"{problem}; {_who_frees(site)}") from None
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
     click.echo(f"{counted(freed.freed, 'job')} freed; the queue flows as plain Slurm")
-    for line in pins_left(freed):
+    for line in (*pins_left(freed), *unread_left(freed)):
         click.echo(line)
     if freed.left:
         raise SlurmFairError(
             f"{counted(len(freed.left), 'job')} not free yet: look with squeue and run this again"
         )
-    leave_all_free(site.places, freed.read_at)
+    if watching.lives_again(site.places, old):
+        return
+    if lost := leave_no_daemon(site.places, freed.read_at, freed.to_look_at):
+        click.echo(f"slurm-fair: {lost}", err=True)
 
 
 def _daemon_did_it(site: Site) -> bool:
@@ -122,19 +130,36 @@ def _daemon_did_it(site: Site) -> bool:
     return False
 
 
+def _who_frees(site: Site) -> str:
+    """The state in which a command that could not see the queue leaves the jobs."""
+    again = "run this again when Slurm answers"
+    if last_beat(site.places) is not None and somebody_watches(site.places):
+        again = f"the dead-man frees the jobs within a lease when Slurm answers; to free them sooner, {again}"
+    return f"the daemon is stopped and acts no more: {again}"
+
+
 def _free_ourselves(site: Site, stamped: bool) -> Liberated:
     clock = WallClock()
     try:
         with open_reader(site.places.journal) as journal:
             marks = journal.marks()
-    except SlurmFairError:
+    except StoreError as problem:
         if not stamped:
-            raise
+            cure = (
+                ""
+                if isinstance(problem, StoreBusy)
+                else "; `slurm-fair fail-open --stamped` works without it"
+            )
+            raise type(problem)(f"{problem}{cure}") from None
         marks = ()
     commands = commands_of(site.config, site.places)
     if site.config.slurm.notice:
         withdraw(commands, site.places.directory)
-    return liberate_patiently(lambda: liberate(commands, marks, clock.now, stamped), _FREE_TRIES)
+
+    def free(before: Liberated) -> Liberated:
+        return liberate(commands, marks, clock.now, stamped, before=before)
+
+    return liberate_patiently(free, _FREE_TRIES)
 
 
 @click.command()

@@ -27,7 +27,7 @@ from slurm_fair.looks.wall_clock import WallClock
 from slurm_fair.model import label
 from slurm_fair.output import open_to_append
 from slurm_fair.slurm.command import Commands
-from slurm_fair.store import SqliteJournal, open_journal
+from slurm_fair.store import SqliteJournal, open_journal, refuse_empty
 
 _START_SECONDS = 60.0  # that a start waits for a journal that is busy; the service manager starts it again
 log = logging.getLogger("slurm_fair")
@@ -81,6 +81,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
     rules_of(site.config)  # a policy that cannot be loaded is refused before anything is opened
     make_directory(site.places.directory)
     need_writable(site.places.directory)
+    refuse_empty(site.places.journal)
     clock = WallClock()
     new = not os.path.exists(site.places.journal)
     journal = open_journal(site.places.journal) if once else open_patiently(site.places.journal)

@@ -54,7 +54,13 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
             record = next(iter(journal.ticks(standing.tick, standing.tick)), None) if standing else None
             ended = _ended(journal, record) if ahead and record else ()
     except StoreError as problem:
-        hint = "" if published else "; users read it when the admin sets [lease] publish_dir"
+        hint = "; users read it when the admin sets [lease] publish_dir"
+        if published is not None:
+            hint = (
+                ""
+                if os.access(site.places.journal, os.R_OK)
+                else f"; nothing is published in {published.parent}"
+            )
         raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")

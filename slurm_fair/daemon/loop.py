@@ -43,7 +43,7 @@ from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.fail_open import Liberated, liberate
+from slurm_fair.slurm.fail_open import NOTHING_FREED, Liberated, liberate
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.ownership.marks import MarksInHand
@@ -85,6 +85,7 @@ class Daemon:
     pruned_at: float = 0.0
     aged_at: float = 0.0  # ticks and events are as old as they were then
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
+    freed_alone: Liberated = NOTHING_FREED  # since we are blind
     beaten_at: float = 0.0  # the last heartbeat
     last_look_seconds: float = 0.0  # of the last tick, without its acts
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
@@ -269,20 +270,20 @@ class Daemon:
         """
         now, self.blind = self.clock.now(), blind
         if not blind:
-            self.seen, self.no_room = now, False
+            self.seen, self.no_room, self.freed_alone = now, False, NOTHING_FREED
             self._blindness.ended(now, "sees again")
             return
         self._blindness.stands(now, blind, level)
         self.seen = min(self.seen, now)  # the clock may have been set back
         self.freed_at = min(self.freed_at, now)
         limit = heartbeat_limit(self.config)
-        alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
-        if alone and not self.shadow and now - max(self.seen, self.freed_at) > limit:
+        due = not self.shadow and now - max(self.seen, self.freed_at) > limit
+        if due and self.config.slurm.gate == Gate.HOLD and files.last_beat(self.places) is None:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)
 
     def _free_alone(self) -> None:
-        freed = self._free_once()
+        freed = self.freed_alone = self._free_once(self.freed_alone)
         if self.adapter is not None:
             self.adapter.unwatched = True
         log.warning("nobody can see whether this daemon lives: %d jobs freed", freed.freed)
@@ -477,5 +478,5 @@ class Daemon:
         free_everybody(self._free_once, self.journal, self.places)
         self.stopping = True
 
-    def _free_once(self) -> Liberated:
-        return liberate(self.commands, self.journal.marks(), self.clock.now)
+    def _free_once(self, before: Liberated) -> Liberated:
+        return liberate(self.commands, self.journal.marks(), self.clock.now, before=before)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
-from slurm_fair.errors import SlurmFairError, UnsafeStore
+from slurm_fair.errors import SlurmFairError, StoreBusy, UnsafeStore
 from slurm_fair.host.own_python import FOLDER, our_environment
-from slurm_fair.host.state_folder import last_beat
+from slurm_fair.host.state_folder import Places, last_beat
 from slurm_fair.slurm.command import SAFE_PATH
 from slurm_fair.store import open_reader
 
@@ -118,14 +118,19 @@ def journal(facts: Facts) -> Finding:
     path = facts.places.journal
     if not os.path.exists(path):
         return ok("no journal yet: the daemon makes it")
+    if not os.access(path, os.R_OK):
+        return warning(f"{path}: closed to {facts.account}", "run this as the daemon's account")
     try:
         with open_reader(path) as reader:
             standing = reader.latest()
     except UnsafeStore as problem:
         return error(str(problem), "mend its mode: whoever writes the journal rules the queue")
+    except StoreBusy as problem:
+        return warning(str(problem), "nothing is done to any job until that is over")
     except SlurmFairError as problem:
         return error(
-            str(problem), "see docs/admin.md, `the journal is damaged`; jobs are safe: `slurm-fair fail-open`"
+            str(problem),
+            "see docs/troubles.md, `When the journal is damaged`; `slurm-fair fail-open --stamped` frees the jobs",
         )
     return ok(f"the journal opens, {standing.tick if standing else 0} ticks")
 
@@ -165,7 +170,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             yield warning(f"the daemon is blind, so nothing is done: {beat.blind}", "look at its log")
     else:
         yield ok("the daemon runs, as a shadow")
-    if beat is None or lock_is_listed(facts.places.deadman_lock) or _timer_is_on():
+    if beat is None or somebody_watches(facts.places):
         yield ok("the dead-man watches" if beat else "a shadow needs no dead-man")
     else:
         yield warning(
@@ -196,6 +201,11 @@ def lock_is_listed(path: Path) -> bool:
     except OSError:
         return False
     return any(f":{inode} " in line and "FLOCK" in line for line in locks.splitlines())
+
+
+def somebody_watches(places: Places) -> bool:
+    """True if a dead-man watches, or a timer starts one."""
+    return lock_is_listed(places.deadman_lock) or _timer_is_on()
 
 
 def _timer_is_on() -> bool:

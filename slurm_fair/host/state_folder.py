@@ -6,12 +6,14 @@ import json
 import os
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from slurm_fair import output
 from slurm_fair.errors import StoreError
 from slurm_fair.locks import is_locked
+from slurm_fair.model.counted import cut_at_word
 
 _PAUSE_MODE = 0o644  # root may make the pause, and the daemon's account reads whose it is
 _MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
@@ -90,6 +92,11 @@ class Places:
         return self.directory / "all-free"
 
     @property
+    def freed_meanwhile(self) -> Path:
+        """Left when jobs of a daemon that lives and does nothing were freed: which ones, and what is left."""
+        return self.directory / "freed-meanwhile"
+
+    @property
     def deadman_log(self) -> Path:
         """The log of the dead-man."""
         return self.directory / "deadman.log"
@@ -104,7 +111,7 @@ class Places:
         beside = (self.journal.with_name(self.journal.name + ending) for ending in output.OF_A_DATABASE)
         named = (
             self.heartbeat, self.paused, self.fail_open, self.deadman_lock, self.freeing, self.all_free,
-            self.deadman_log, self.slurm_conf,
+            self.freed_meanwhile, self.deadman_log, self.slurm_conf,
         )  # fmt: skip
         return (self.journal, *beside, *named)
 
@@ -152,6 +159,24 @@ def leave_all_free(places: Places, until: float, but: Collection[int] = ()) -> b
     except OSError:
         return False
     return True
+
+
+def leave_no_daemon(places: Places, until: float, but: Collection[int] = ()) -> str:
+    """Note that all is free, and then take away the heartbeat and the wish to fail open.
+
+    The note comes first: whoever is killed between the two finds the heartbeat again, and nobody is forgotten. On
+    a full disk the files that go make room for it. Returns why the note could not be kept.
+    """
+    noted = leave_all_free(places, until, but)
+    for file in (places.fail_open, places.heartbeat, places.freed_meanwhile):
+        with suppress(OSError):
+            file.unlink()
+    if noted or leave_all_free(places, until, but):
+        return ""
+    return (
+        f"{places.all_free}: cannot be written, so no timer frees the jobs that come now: make room; "
+        "`slurm-fair fail-open` frees them"
+    )
 
 
 def all_free_until(places: Places) -> float | None:
@@ -209,7 +234,7 @@ def beat(places: Places, heartbeat: Heartbeat) -> None:
 
     It is written over the one before, so that a full disk does not look like a dead daemon.
     """
-    record = json.dumps(asdict(replace(heartbeat, blind=heartbeat.blind[:_MOST_SAID])))
+    record = json.dumps(asdict(replace(heartbeat, blind=cut_at_word(heartbeat.blind, _MOST_SAID))))
     try:
         handle = os.open(
             places.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600

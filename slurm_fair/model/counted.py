@@ -25,3 +25,12 @@ def first_sayings(sayings: Sequence[str], most: int, of: int | None = None) -> s
     """`a: why; b: why; and 3 more`: so many at most, of as many as there are or as `of` says."""
     left = (len(sayings) if of is None else of) - min(len(sayings), most)
     return "; ".join([*sayings[:most], *([f"and {left} more"] if left else [])])
+
+
+def cut_at_word(text: str, most: int) -> str:
+    """So many characters of a text at most; what is cut off goes at a word, and three dots say so."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 2]
+    whole = kept.rpartition(" ")[0] or kept[:-1]
+    return f"{whole[: most - 3]}..."

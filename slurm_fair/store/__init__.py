@@ -2,6 +2,7 @@
 
 from slurm_fair.store.journal import SqliteJournal, move_damaged, open_journal
 from slurm_fair.store.ownership import epoch_of, fence, is_owned
+from slurm_fair.store.permissions import refuse_empty
 from slurm_fair.store.prune import Pruned
 from slurm_fair.store.reader import Reader, open_reader
 from slurm_fair.store.rows import Intent
@@ -17,4 +18,5 @@ __all__ = [
     "move_damaged",
     "open_journal",
     "open_reader",
+    "refuse_empty",
 ]

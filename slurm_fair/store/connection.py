@@ -26,6 +26,7 @@ _WAL_BYTES = 4 << 20  # SQLite begins it anew at about this length
 
 def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
     """The one read-write connection: sound, up to date, and durable at each commit."""
+    new = not os.path.lexists(path)
     os.close(make_file(path))
     check_files(path)
     with as_store_errors(path):
@@ -36,6 +37,10 @@ def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
             _prepare(db, path)
     except BaseException:
         conn.close()
+        if (
+            new and not path.stat().st_size
+        ):  # of a disk that is full; it would look like a copy that was cut short
+            path.unlink()
         raise
     return db
 

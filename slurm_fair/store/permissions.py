@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from slurm_fair.errors import NotHere, UnsafeStore
+from slurm_fair.errors import EmptyJournal, NotHere, UnsafeStore
 from slurm_fair.output import open_kept
 from slurm_fair.store.sqlite_errors import as_store_errors
 
@@ -47,11 +47,24 @@ def check_readable(path: Path) -> None:
         modes = {place: place.stat().st_mode for place in (path.parent, path) if there}
     if not there:
         raise NotHere(f"{path}: there is no journal here: check [storage], or start the daemon once")
+    refuse_empty(path)
     for place, mode in modes.items():
         if mode & _OTHERS_WRITE:
             raise UnsafeStore(
                 f"{place}: others may write it: run `chmod go-w {place}` once you trust its content"
             )
+
+
+def refuse_empty(path: Path) -> None:
+    """EmptyJournal for a file that is there and holds nothing: SQLite would take it for a new database."""
+    with as_store_errors(path):
+        files = [place for place in (path, beside(path, "-wal")) if place.exists()]
+        held = any(place.stat().st_size for place in files)
+    if path in files and not held:
+        raise EmptyJournal(
+            f"{path}: is empty, as a copy that was cut short: bring the whole one back, or move it away to begin "
+            "a new ledger, in which nobody is owed anything"
+        )
 
 
 def make_file(path: Path) -> int:

@@ -180,7 +180,7 @@ def test_slurm_that_does_not_answer_is_asked_until_it_does(
     hours = site("hold")
     hours.lives = False
     hours.bench.commands.trouble.dead = True
-    assert hours.watched(200) is None
+    assert hours.watched(60) is None
     hours.bench.commands.trouble.dead = False
     assert hours.watched(200) == 2
     assert caplog.text.count("cannot free jobs yet") <= 2, "said once, not at each try"

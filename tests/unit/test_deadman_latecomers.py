@@ -78,6 +78,25 @@ def test_a_hold_that_a_freed_job_gets_is_somebodys_own(site: Callable[[str], Hou
     assert record.held
 
 
+def test_a_look_that_is_killed_is_made_again(
+    site: Callable[[str], Hours], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = gone(site, "hold")
+    come(hours.bench, "hold")
+    hours.bench.pass_time(5)
+
+    def killed(*given: object, **more: object) -> None:
+        raise SystemExit(143)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("slurm_fair.deadman.liberate", killed)
+        with pytest.raises(SystemExit):
+            look(hours)
+    hours.bench.pass_time(3600)
+    assert look(hours) == 1
+    assert kept_back(hours.bench) == 0
+
+
 @BOTH_GATES
 def test_a_begin_time_and_a_hold_of_its_owners_own_stay(site: Callable[[str], Hours], gate: str) -> None:
     hours = gone(site, gate)

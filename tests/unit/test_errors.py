@@ -57,6 +57,7 @@ def test_wrong_input_and_a_daemon_that_never_was_are_told_apart_from_a_failure()
         "SlurmTextError",
         "TemplateError",
         "PolicyError",
+        "EmptyJournal",
         "UnsafeStore",
     }
     assert {"SlurmUnreachable", "NotTheOwner", "StoreBusy", "LabError", "NoPlan"} <= codes[1]

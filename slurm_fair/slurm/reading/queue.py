@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,6 +139,12 @@ class Unreadable:
     state: JobState | None  # None where Slurm's word for it is new
     restarts: int  # -1 where that cannot be read
     why: str
+    submit: float = math.inf  # where that cannot be read
+
+    @property
+    def may_wait(self) -> bool:
+        """True if the job may wait, or is about to."""
+        return self.state in (None, JobState.WAITING, JobState.ENDING)
 
     @property
     def over(self) -> bool:
@@ -347,7 +354,7 @@ def _unreadable(line: str, why: str) -> Unreadable:
     record, base, task = f["JobID"], f.get("ArrayJobID", ""), f.get("ArrayTaskID", "")
     plain = re.fullmatch(r"[0-9]{1,10}", record)
     name = f"{base}_{task}" if task.isascii() and task.isdigit() else base or record
-    restarts = f.get("RestartCnt", "")
+    restarts, submit = f.get("RestartCnt", ""), f.get("SubmitTime", "")
     return Unreadable(
         int(record) if plain else -1,
         name[:40],
@@ -356,6 +363,7 @@ def _unreadable(line: str, why: str) -> Unreadable:
         STATES.get(f.get("State", "")),
         int(restarts) if re.fullmatch(r"[0-9]{1,9}", restarts) else -1,
         why,
+        float(submit) if re.fullmatch(r"[0-9]{1,12}", submit) else math.inf,
     )
 
 

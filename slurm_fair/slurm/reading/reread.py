@@ -65,12 +65,15 @@ def look(
     try:
         # A read of the whole queue repeats the last good row of a job whose row cannot be read now.
         stale = {bad.record: "its row cannot be read" for bad in queue.unreadable}
-        return _by_job(rows, queue, wanted, {**objections(rows), **stale})
+        return rows_by_job(rows, queue, wanted, {**objections(rows), **stale})
     except SlurmTextError as wrong:
         return f"squeue: {wrong}"
 
 
-def _by_job(rows: NDArray[np.void], queue: Queue, wanted: set[Which], objections: Mapping[int, str]) -> Rows:
+def rows_by_job(
+    rows: NDArray[np.void], queue: Queue, wanted: set[Which], objections: Mapping[int, str]
+) -> Rows:
+    """The rows of the wanted jobs out of those of a listing; `objections` by record."""
     found: Rows = {}
     texts = queue.node_lists.texts
     nodes = {n: frozenset(hostlist.expand(texts[n])) for n in set(rows["req_nodes"].tolist())}

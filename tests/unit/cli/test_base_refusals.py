@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,13 +82,72 @@ def test_seeds_beyond_the_limit_are_told_the_limit(text: str, words: str) -> Non
         seed_list(text)
 
 
-def test_an_empty_journal_is_called_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("status",), ("report", "tenants"), ("fail-open",), ("run", "--once"), ("run",)],
+    ids=" ".join,
+)
+def test_an_empty_journal_is_called_empty_and_begins_no_new_ledger(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
     config = tmp_path / "site.toml"
-    config.write_text(f'[storage]\ndir = "{tmp_path}"\n')
-    (tmp_path / "journal.db").write_bytes(b"")
-    for command in (("status",), ("report", "tenants")):
-        said = call("--config", str(config), *command)
-        assert (said.code, "journal.db: is empty" in said.complaint) == (1, True), said.err
+    config.write_text(f'[storage]\ndir = "{tmp_path}/s"\n[slurm]\nnotice = false\n')
+    (tmp_path / "s").mkdir(mode=0o750)
+    journal = tmp_path / "s" / "journal.db"
+    journal.write_bytes(b"")
+    said = call("--config", str(config), *command)
+    assert (said.code, said.err.count("\n")) == (2, 1), said.err
+    assert (
+        "journal.db: is empty, as a copy that was cut short: bring the whole one back, or move it" in said.err
+    )
+    assert ("`slurm-fair fail-open --stamped`" in said.err) == (command == ("fail-open",))
+    assert journal.stat().st_size == 0
+
+
+@pytest.mark.parametrize(
+    ("published", "words"),
+    [
+        ("", "; users read it when the admin sets [lease] publish_dir"),
+        ("{tmp}", "; nothing is published in {tmp}"),
+    ],
+)
+@pytest.mark.parametrize("command", [("status",), ("queue",), ("explain", "66")], ids=" ".join)
+def test_a_journal_that_its_reader_may_not_read_is_not_called_empty(
+    command: tuple[str, ...], published: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, closed = tmp_path / "site.toml", tmp_path / "s"
+    to = published.format(tmp=tmp_path)
+    config.write_text(f'[storage]\ndir = "{closed}"\n[lease]\npublish_dir = "{to}"\n')
+    _close(closed, monkeypatch)
+    said = call("--config", str(config), *command)
+    assert (said.code, said.err.count("\n")) == (1, 1), said.err
+    assert "journal.db: you may not read it: run as the daemon's account or as root" in said.err
+    assert words.format(tmp=tmp_path) in said.err
+
+
+def test_a_tick_of_a_journal_that_its_reader_may_not_read_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "site.toml"
+    config.write_text(f'[storage]\ndir = "{tmp_path}/s"\n')
+    _close(tmp_path / "s", monkeypatch)
+    said = call("--config", str(config), "replay-tick", "1")
+    assert (said.code, "journal.db: you may not read it" in said.err) == (1, True), said.err
+
+
+def _close(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close a folder to everybody, as one of another account is to a user who is not root."""
+    stat, access = os.stat, os.access
+
+    def refused(path: Any, *more: Any, **how: Any) -> os.stat_result:
+        if str(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *more, **how)
+
+    monkeypatch.setattr(os, "stat", refused)
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not str(path).startswith(f"{folder}/") and access(path, mode)
+    )
 
 
 @pytest.mark.parametrize("arguments", [["--job-submit", "{tmp}/no.lua"], ["--folder", "{tmp}/file/below"]])

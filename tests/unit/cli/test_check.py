@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from slurm_fair.doctor import examine
 from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
-from tests.support.command_line import Said, call
+from tests.support.command_line import Said, call, own_log
 from tests.support.schemas import faults
 
 CONFIG = """\
@@ -99,6 +102,20 @@ def test_a_site_in_order_passes_without_a_warning(site: Site) -> None:
     assert (found["warning"], found["error"]) == ([], [])
     for words in ("slurmctld is 24.11.5, cluster stub", "8 a100", "accounting answers", "clock agrees"):
         assert any(words in what for what in found["ok"]), words
+
+
+def test_what_the_daemon_would_log_is_no_line_without_a_label(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def logs(*given: Any) -> Any:
+        logging.getLogger("slurm_fair").warning("the journal began after these jobs had got node lists")
+        return examine(*given)
+
+    monkeypatch.setattr("slurm_fair.cli.check.examine", logs)
+    with own_log() as log:
+        log.propagate = False  # as outside of a test, where nobody hears what is logged
+        said = call("--config", str(site()), "check")
+    assert (said.code, said.err) == (0, "")
 
 
 def test_the_table_shows_level_area_finding_and_cure(site: Site) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli import control
-from slurm_fair.errors import NotTheOwner
+from slurm_fair.errors import NotTheOwner, SlurmUnreachable
 from slurm_fair.host.state_folder import Heartbeat, Places, all_free_until, beat
 from slurm_fair.slurm.fail_open import Liberated
 from slurm_fair.store import SqliteJournal, is_owned, open_journal
@@ -109,6 +109,38 @@ def test_without_a_daemon_nobody_is_asked(words: tuple[str, ...], places: Places
     assert fail_open(places, *words).out == BY_US
     assert freed == [bool(words)]
     assert all_free_until(places) == 7.0
+
+
+def test_the_heartbeat_of_a_daemon_that_is_gone_goes_so_that_nobody_is_freed_a_second_time(
+    places: Places, freed: list[bool]
+) -> None:
+    beat(places, Heartbeat(1, time.time() - 900, 600.0, "begin", time.time()))
+    assert fail_open(places).out == BY_US
+    assert not places.heartbeat.exists()
+
+
+@pytest.mark.parametrize(
+    ("watched", "words"),
+    [
+        (
+            True,
+            "the dead-man frees the jobs within a lease when Slurm answers; to free them sooner, run this again",
+        ),
+        (False, "the daemon is stopped and acts no more: run this again when Slurm answers"),
+    ],
+)
+def test_where_slurm_does_not_answer_it_is_said_who_frees_the_jobs(
+    places: Places, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch, watched: bool, words: str
+) -> None:
+    def hangs(site: object, stamped: bool) -> Liberated:
+        raise SlurmUnreachable("the queue cannot be read, so nothing was freed: squeue: no answer")
+
+    monkeypatch.setattr(control, "_DAEMON_SECONDS", 0.2)
+    monkeypatch.setattr(control, "_free_ourselves", hangs)
+    monkeypatch.setattr(control, "somebody_watches", lambda places: watched)
+    said = fail_open(places)
+    assert (said.code, said.err.count("\n"), words in said.err) == (1, 1, True), said.err
+    assert places.heartbeat.exists(), "else the dead-man would miss nobody"
 
 
 def test_while_something_is_left_it_is_not_said_that_all_is_free(

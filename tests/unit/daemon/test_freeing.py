@@ -11,8 +11,9 @@ import pytest
 
 from slurm_fair.daemon.freeing import free_everybody
 from slurm_fair.errors import StoreBusy
-from slurm_fair.host.state_folder import Places, all_free_until
+from slurm_fair.host.state_folder import Places, all_free_until, not_yet_free
 from slurm_fair.slurm.fail_open import Liberated
+from slurm_fair.slurm.reading.queue import Unreadable
 from slurm_fair.store import open_journal
 from tests.support import journals
 from tests.support.command_line import heard
@@ -44,7 +45,7 @@ def _free(places: Places, *rounds: Liberated) -> list[tuple[int, bool]]:
     """The marks that are left in the journal."""
     each = iter(rounds)
     with open_journal(places.journal) as journal:
-        free_everybody(lambda: next(each), journal, places)
+        free_everybody(lambda before: next(each), journal, places)
         return [(mark.key, mark.whole_record) for mark in journal.marks()]
 
 
@@ -63,6 +64,15 @@ def test_marks_of_lists_on_running_jobs_stay(places: Places, caplog: pytest.LogC
     assert _free(places, Liberated(0, (), {kept: "job 2: n1"})) == [kept]
     assert not places.heartbeat.exists()
     assert "running jobs keep a node list of ours until they end (job 2: n1)" in caplog.text
+
+
+def test_marks_of_jobs_whose_rows_cannot_be_read_stay(
+    places: Places, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = Unreadable(journals.mark(1).record, "1", "bob", "gpu", None, 0, "its state 'NEW' is no word")
+    assert _free(places, Liberated(0, (), unread=(bad,))) == [(journals.mark(1).key, False)]
+    assert not_yet_free(places) == (bad.record,)
+    assert "these jobs may still wait for us (job 1 of bob: its state 'NEW' is no word)" in caplog.text
 
 
 def test_what_could_not_be_freed_keeps_all_marks_and_the_dead_man(
@@ -96,7 +106,7 @@ def test_a_journal_that_cannot_be_written_keeps_no_job(
 ) -> None:
     with open_journal(places.journal) as journal:
         journal.drop_marks = _full  # type: ignore[method-assign]
-        free_everybody(lambda: Liberated(1, ()), journal, places)
+        free_everybody(lambda before: Liberated(1, ()), journal, places)
         assert len(journal.marks()) == 3
     assert "the marks of the freed jobs stay in the journal: the disk is full" in caplog.text
     assert not places.heartbeat.exists()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.errors import NotTheOwner
-from slurm_fair.host.state_folder import last_beat
+from slurm_fair.errors import NotTheOwner, StoreError
+from slurm_fair.host.state_folder import Heartbeat, Places, last_beat
 from slurm_fair.model import LeasePhase
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.store import fence
@@ -120,3 +120,27 @@ def test_with_short_leases_a_command_that_hangs_finds_a_fresh_heartbeat(tmp_path
         beat = last_beat(bench.places)
         assert beat is not None
         assert beat.time == bench.now
+
+
+def test_a_heartbeat_that_could_not_be_filled_is_none_and_a_hold_after_the_freeing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the file can be made; the dead-man takes an empty one for no daemon."""
+
+    def full(places: Places, heartbeat: Heartbeat) -> None:
+        places.heartbeat.write_bytes(b"")
+        raise StoreError("no space left on device")
+
+    with bench_in(tmp_path / "s", gate="hold") as bench:
+        crowd(bench)
+        bench.daemon.once()
+        monkeypatch.setattr("slurm_fair.host.state_folder.beat", full)
+        jobs = [bench.world.submit(8, tenant, hold=True) for tenant in ("a", "b")]
+        bench.run(60)
+        assert not any(bench.world.record(job).held for job in jobs)
+        waits = next(job for job in jobs if bench.world.record(job).state == "PENDING")
+        record = bench.world.record(waits)
+        bench.world.hold(waits)
+        record.scheduled, record.eligible = record.submit, 0.0  # Slurm never came to it in its long queue
+        bench.run(200)
+        assert record.held

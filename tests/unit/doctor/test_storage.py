@@ -15,6 +15,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.host.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import open_journal
 from tests.support.site_facts import ERROR, OK, WARNING, facts, worst
+from tests.support.trees import ROOT
 
 
 def stored(path: Path) -> Facts:
@@ -37,7 +38,21 @@ def test_a_storage_that_others_may_write_is_an_error(tmp_path: Path) -> None:
 
 def test_a_damaged_or_foreign_journal_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "journal.db").write_bytes(b"no database at all" * 100)
-    assert storage.journal(stored(tmp_path)).level is ERROR
+    found = storage.journal(stored(tmp_path))
+    assert found.level is ERROR
+    assert found.cure == (
+        "see docs/troubles.md, `When the journal is damaged`; `slurm-fair fail-open --stamped` frees the jobs"
+    )
+    assert "**When the journal is damaged**" in (ROOT / "docs" / "troubles.md").read_text()
+
+
+def test_a_journal_that_is_closed_to_the_caller_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "journal.db").write_bytes(b"")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    found = storage.journal(stored(tmp_path))
+    assert (found.level, found.cure) == (WARNING, "run this as the daemon's account")
 
 
 def test_little_room_is_told(tmp_path: Path) -> None:

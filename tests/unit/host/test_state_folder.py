@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from slurm_fair.errors import StoreError
-from slurm_fair.host.state_folder import Heartbeat, Places, beat, last_beat
+from slurm_fair.host.state_folder import (
+    Heartbeat,
+    Places,
+    all_free_until,
+    beat,
+    last_beat,
+    leave_no_daemon,
+    not_yet_free,
+)
 
 BEAT = Heartbeat(7, 1000.0, 60.0, "hold", 990.0, "squeue does not answer")
 
@@ -36,7 +45,7 @@ def test_a_heartbeat_is_read_as_it_was_left_whatever_the_reason_why_the_daemon_i
             "hold",
             990,
         )
-        assert found.blind == said[:120]
+        assert found.blind == (said if len(said) <= 120 else f"{said[:117]}...")
 
 
 def test_a_heartbeat_is_its_users_alone_and_written_over_the_one_before(places: Places) -> None:
@@ -81,3 +90,46 @@ def test_a_heartbeat_is_never_written_through_a_link(places: Places, tmp_path: P
     with pytest.raises(StoreError, match=r"heartbeat\.json: cannot be written"):
         beat(places, BEAT)
     assert precious.read_text() == "mine"
+
+
+def test_that_all_is_free_is_noted_before_the_heartbeat_goes(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places.fail_open.touch()
+    places.heartbeat.touch()
+
+    def killed(path: Path) -> None:
+        raise SystemExit(143)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(SystemExit):
+            leave_no_daemon(places, 5.0)
+    assert all_free_until(places) == 5.0
+    assert leave_no_daemon(places, 7.0, [3]) == ""
+    assert (all_free_until(places), not_yet_free(places)) == (7.0, (3,))
+    assert not places.heartbeat.exists()
+    assert not places.fail_open.exists()
+
+
+def test_a_note_that_cannot_be_left_is_said_and_the_heartbeat_goes_all_the_same(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places.heartbeat.touch()
+    room: list[bool] = []  # which the files that go make
+
+    def noted(places: Places, until: float, but: Collection[int]) -> bool:
+        room.append(places.heartbeat.exists())
+        return False
+
+    monkeypatch.setattr("slurm_fair.host.state_folder.leave_all_free", noted)
+    assert "slurm-fair fail-open" in leave_no_daemon(places, 5.0)
+    assert room == [True, False]
+    assert not places.heartbeat.exists()
+
+
+def test_a_long_reason_is_cut_at_a_word(places: Places) -> None:
+    beat(places, replace(BEAT, blind="the journal cannot be read: " * 6))
+    found = last_beat(places)
+    assert found is not None
+    assert found.blind.endswith("read: the...")

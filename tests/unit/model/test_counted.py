@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.model.counted import counted, first_of, first_sayings, one_of
+from slurm_fair.model.counted import counted, cut_at_word, first_of, first_sayings, one_of
 
 
 def test_one_thing_is_single_and_any_other_number_is_many() -> None:
@@ -31,3 +31,17 @@ def test_a_thing_has_its_article() -> None:
         "an Event",
         "a ndarray",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        ("the disk is full", 16, "the disk is full"),
+        ("the disk is full", 15, "the disk is..."),
+        ("the disk is full", 14, "the disk is..."),
+        ("the disk is full", 13, "the disk..."),
+        ("x" * 30, 10, "xxxxxxx..."),
+    ],
+)
+def test_a_long_text_is_cut_at_a_word_and_says_so(text: str, most: int, kept: str) -> None:
+    assert cut_at_word(text, most) == kept

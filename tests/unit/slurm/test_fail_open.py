@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -99,6 +100,43 @@ def test_a_gate_that_was_moved_since_is_ours_only_where_the_journal_is_lost(
     assert _free(stub, lost=lost).freed == freed
 
 
+def test_a_requeued_job_that_waits_for_no_gate_any_more_is_not_counted_by_its_stamp(stub: Stub) -> None:
+    stub.answers("squeue", row(RestartCnt=1, **FREE), _texts((7, "slurm_fair:v1,gate=+600")))
+    assert _free(stub, lost=True) == Liberated(0, ())
+    assert stub.ran("scontrol") == []
+
+
+def test_a_hold_of_a_run_that_was_clear_is_let_alone_and_so_is_one_of_a_task_that_was_split_off_it(
+    stub: Stub,
+) -> None:
+    before = Liberated(1, ("job 7_1: no",), unfreed=(9,), clear=frozenset({(7, SUBMIT, 0), (6, SUBMIT, 0)}))
+    held = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}
+    split, stuck = ({"JobID": job, "ArrayJobID": 7, "ArrayTaskID": task} for job, task in ((8, 3), (9, 1)))
+    requeued = {"JobID": 6, "ArrayJobID": 6, "RestartCnt": 1}
+    rows = "".join(row(**job, **held) for job in ({}, split, stuck, requeued))
+    after = "".join(row(**job, **FREE) for job in (stuck, requeued))
+    stub.answers("squeue", rows, _texts((9, ""), (6, "")), rows, after)
+    marks = [replace(mark, gate_until=math.inf) for mark in (_mark(7), _mark(6))]
+    marks = [marks[0], replace(marks[0], whole_record=True), replace(marks[1], restarts=1)]
+    freed = liberate(stub.commands(), marks, lambda: NOW, before=before)
+    assert (freed.freed, freed.left) == (2, ())
+    assert [line for fed in stub.fed("scontrol") for line in fed if line != "exit"] == [
+        "release 7_1",
+        "release 6",
+    ]
+    assert freed.clear == before.clear | {(9, SUBMIT, 0), (6, SUBMIT, 1)}
+
+
+@pytest.mark.parametrize(("lost", "freed"), [(False, 1), (True, 0)])
+def test_a_gate_of_ours_that_comes_late_is_taken_away_where_its_mark_names_it(
+    stub: Stub, lost: bool, freed: int
+) -> None:
+    before = Liberated(1, ("job 9: no",), clear=frozenset({(7, SUBMIT, 0)}))
+    stub.answers("squeue", row(), *([] if lost else [_texts((7, "")), row(), row(**FREE)]))
+    found = liberate(stub.commands(), [_mark(7)], lambda: NOW, lost, before=before)
+    assert (found.freed, found.left) == (freed, ())
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_begin_time_of_its_owners_own_stays_though_the_journal_is_lost(stub: Stub, version: int) -> None:
     now = row(RestartCnt=1)
@@ -190,7 +228,7 @@ def test_what_is_left_is_tried_again_and_all_that_was_freed_is_counted(
     last = Liberated(rounds[-1].freed, rounds[-1].left, pinned)
     made, each = _one_after_another(*rounds[:-1], last)
     again = iter(each)
-    assert liberate_patiently(lambda: next(again), tries) == Liberated(freed, left, pinned)
+    assert liberate_patiently(lambda before: next(again), tries) == Liberated(freed, left, pinned)
     assert (len(made), len(pauses)) == (len(rounds), len(rounds) - 1)
 
 

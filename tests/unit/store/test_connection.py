@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.store import SqliteJournal, open_journal, open_reader
+from slurm_fair.errors import EmptyJournal, StoreBusy
+from slurm_fair.store import SqliteJournal, open_journal, open_reader, refuse_empty
 from tests.support import journals
 from tests.support.journals import run_ticks
 
@@ -36,3 +37,28 @@ def test_a_reader_may_open_a_journal_that_was_closed(path: Path) -> None:
 )
 def test_the_writers_connection_is_durable(journal: SqliteJournal, pragma: str, wanted: object) -> None:
     assert journal._all(f"PRAGMA {pragma}") == [(wanted,)]
+
+
+def test_a_first_start_without_room_leaves_no_empty_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would look like a copy that was cut short, and the next start would be refused."""
+
+    def full(db: object, path: Path) -> None:
+        raise StoreBusy("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("slurm_fair.store.connection._prepare", full)
+        with pytest.raises(StoreBusy):
+            open_journal(path)
+    assert not path.exists()
+    open_journal(path).close()
+
+
+def test_an_empty_file_is_no_journal_unless_its_wal_holds_one(path: Path) -> None:
+    refuse_empty(path)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.touch()
+    path.with_name(f"{path.name}-wal").touch()
+    with pytest.raises(EmptyJournal, match="move it away to begin a new ledger"):
+        refuse_empty(path)
+    path.with_name(f"{path.name}-wal").write_bytes(b"a page")
+    refuse_empty(path)
