@@ -10,6 +10,7 @@ from slurm_fair_templates.submission import (
     may_not_be_requeued,
     notes,
     notes_on_size,
+    refuse_too_late,
     script_of_wrap,
     submit_argv,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "notes",
     "notes_on_size",
     "parse_choices",
+    "refuse_too_late",
     "render",
     "script_hash",
     "script_of_wrap",

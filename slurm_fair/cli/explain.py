@@ -122,7 +122,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     if row.get("no_turn"):
         lines.append(f"it gets no turn of the profiler: {clean(row['no_turn'])}")
     lines += said_of_progress(row)
-    lines.append(what_would_help(row))
+    if not reasons.is_too_late(row):
+        lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:
         lines.append(said_of_estimates(board))
@@ -194,6 +195,9 @@ def what_would_help(row: Row) -> str:
         start = instant(row["expected_start"])
         return f"expected to start about {start}, if nobody who is owed more comes and no job ends early"
     if row.get("not_before"):
+        if row["latest_start"] is not None and row["not_before"] >= row["latest_start"]:
+            last = instant(row["latest_start"])
+            return f"it is not expected to start by {last}, as its deadline wants: Slurm ends it then"
         return (
             f"it is not expected to start before {instant(row['not_before'])}: nothing later was worked out"
         )

@@ -201,6 +201,7 @@ def submit(
         raise InputError(
             "--gpus-choices is for jobs that ask for GPUs: give one of them, such as --gres=gpu:N"
         )
+    templates.refuse_too_late(line, script, time.time(), environ)
     wrapped = templates.wrap(script, line.arguments, options, templates.template_folders(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:

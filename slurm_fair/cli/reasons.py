@@ -31,6 +31,7 @@ _WAITS_AS_USUAL = re.compile(
     r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|ReqNodeNotAvail)?$"
 )
 _NAMED = 6  # jobs listed by name in one sentence
+_ENDS_IT = "it can no longer make its deadline: Slurm ends it instead of starting it"
 OTHER = "another account"
 
 
@@ -63,6 +64,8 @@ class Reasons:
             return self._running(row)
         if has_lease(row, LeasePhase.GRANTED):
             return self._starting(row)
+        if _waits(row) and self.is_too_late(row):
+            return _ENDS_IT
         if row["rank"] < 0 or not _waits(row):
             return self._word(row)
         before = self.before(row)
@@ -77,11 +80,13 @@ class Reasons:
             return [self._running(row)]
         if has_lease(row, LeasePhase.GRANTED):
             return [self._starting(row)]
-        late = self._too_late(row)
+        late = [_ENDS_IT] if self.is_too_late(row) else []
+        if late and _waits(row):
+            return late
         if not _waits(row) or _is_limited(row):
             return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
-        return [*own, *late, *self.held(), *self._of_the_plan()]
+        return [*own, *self.held(), *self._of_the_plan()]
 
     def _of_the_plan(self) -> list[str]:
         """The words of the policy on its whole plan."""
@@ -207,11 +212,10 @@ class Reasons:
             return f"starting{nodes}: its GPUs are free and promised, it starts when {what} are free too"
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
-    def _too_late(self, row: Row) -> list[str]:
-        """The sentence on a job that has waited too long for its deadline."""
+    def is_too_late(self, row: Row) -> bool:
+        """True for a job that has waited too long for its deadline: no policy changes anything about it."""
         latest = row["latest_start"]
-        missed = latest is not None and latest < self._now
-        return ["it can no longer make its deadline: Slurm ends it"] if missed else []
+        return is_waiting(row) and latest is not None and latest < self._now
 
     def _own_word(self, row: Row) -> list[str]:
         """The policy's reason, if it says more than that others go first."""
