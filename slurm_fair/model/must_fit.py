@@ -9,7 +9,7 @@ from slurm_fair.model.snapshot import Snapshot
 
 
 def least_seconds(key: Ints, deadline: Floats, limit: Floats, must_fit: Floats) -> dict[int, float]:
-    """By key the least times (`--time-min`) that are below the limits, of jobs with a deadline."""
+    """The least times (`--time-min`) below the limits of jobs with a deadline, by key."""
     rows = np.flatnonzero((deadline > 0) & (must_fit < limit))
     return dict(zip(key[rows].tolist(), must_fit[rows].tolist(), strict=True))
 

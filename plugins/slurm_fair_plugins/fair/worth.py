@@ -168,7 +168,8 @@ class Worth:
             Term.PRICE,
         )
         ran = view.ran_seconds[rows]
-        sums = total, term.astype(np.int8), left, run_left, ran, at_best, known, limited, slack, backlog, ahead
+        lefts = left, run_left, ran, at_best
+        sums = total, term.astype(np.int8), *lefts, known, limited, slack, backlog, ahead
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
         return cls(rows, *sums, quota, repaid, debt, own, payers)
 
