@@ -28,6 +28,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find, ranks, take_or
 from slurm_fair.model.gpu_weight import of_jobs
+from slurm_fair.model.must_fit import latest_starts
 from slurm_fair.model.sizes import with_gangs
 from slurm_fair.policy.protocol import QuickPolicy, solves
 from slurm_fair.reconcile import apply_plan
@@ -122,12 +123,17 @@ class _World:
         """The world as it stands after a tick."""
         seen, terms = record.snapshot, record.terms
         jobs, leased = seen.jobs, find(standing.leases.key, seen.jobs.key) >= 0
-        free = jobs.waiting & np.isin(jobs.blocked, _PLANNED)
+        ends = jobs.waiting & (latest_starts(seen) < record.time)  # Slurm starts none of these
+        free = jobs.waiting & np.isin(jobs.blocked, _PLANNED) & ~ends
         later = free & ~leased & (_place(record, free) >= most)
         left, fresh = _left(seen)
         left /= _speed(seen)
         snapshot = replace(
-            seen, left_alone=(), to_free=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
+            seen,
+            left_alone=(),
+            to_free=(),
+            resized=(),
+            jobs=jobs.with_columns(blocked=_blocked(seen, later | ends)),
         )
         return cls(
             snapshot,

@@ -565,11 +565,15 @@ def main(arguments: list[str] | None = None) -> int:
     """The same calls for shell scripts: should-stop and ack exit 0 for yes, 1 for no."""
     parser = argparse.ArgumentParser("lease.py", description="The job's side of a lease, in shell scripts.")
     parser.add_argument("verb", choices=("should-stop", "ack", "wait", "status", "report"))
-    parser.add_argument("keys", nargs="*", metavar="KEY=NUMBER", help="for report")
+    parser.add_argument("keys", nargs="*", default=[], metavar="KEY=NUMBER", help="for report")
     parser.add_argument("--step", type=int, help="for ack: the step that is saved")
     parser.add_argument("--path", help="for ack: where it is saved")
     parser.add_argument("--not-saved", action="store_true", help="for ack: nothing could be saved")
     given = parser.parse_args(arguments)
+    if given.keys and given.verb != "report":
+        parser.error(
+            f"{given.verb} takes no '{given.keys[0]}'" + (": write --step N" if given.verb == "ack" else "")
+        )
     if given.verb == "wait":
         wait_for_requeue()
     elif given.verb == "status":

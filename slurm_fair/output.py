@@ -8,12 +8,14 @@ import secrets
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import IO, Self
 
 from slurm_fair.errors import InputError
 
 BESIDE = ".slurm-fair-"  # how the names of files begin that are not whole yet
+KEPT = ".old"  # the ending of a file that was replaced, and is kept
 _MOST_LINKS = 40  # as many as Linux follows
 _DATABASE = b"SQLite format 3\0"
 # Endings of the files that SQLite keeps beside one, and of those that tell who owns a journal.
@@ -21,6 +23,7 @@ OF_A_DATABASE = ("-wal", "-shm", "-journal", ".lock", ".epoch")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LEVEL = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PLAINLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 Fill = Callable[[IO[bytes]], object]
 
 
@@ -74,6 +77,33 @@ class Folder:
         """The file beside gets its name; a link of that name is replaced, not followed."""
         os.rename(beside, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
 
+    def keep(self, name: str) -> str:
+        """Give a file a second name that nothing has yet, so that it outlives a new file of its name.
+
+        A file whose bytes are kept already under such a name is not kept again.
+        """
+        for number in count(1):
+            kept = f"{name}{KEPT}" if number == 1 else f"{name}{KEPT}-{number}"
+            try:
+                os.link(name, kept, src_dir_fd=self._handle, dst_dir_fd=self._handle, follow_symlinks=False)
+            except FileExistsError:
+                if self._bytes(kept) != self._bytes(name):
+                    continue
+            return kept
+        raise AssertionError("numbers end nowhere")
+
+    def _bytes(self, name: str) -> bytes | None:
+        """The bytes of a plain file; None for everything else."""
+        try:
+            handle = os.open(name, _PLAINLY, dir_fd=self._handle)
+        except OSError:
+            return None
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            return None
+        with os.fdopen(handle, "rb") as file:
+            return file.read()
+
     def remove(self, name: str) -> None:
         """Away with a file of ours, if it is there."""
         with contextlib.suppress(OSError):
@@ -117,6 +147,13 @@ def write_whole(path: Path, fill: Fill, mode: int | None = None) -> None:
 def write_text(path: Path, text: str, mode: int | None = None) -> None:
     """The same for a text."""
     write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogateescape")), mode)
+
+
+def copy_beside(path: Path) -> Path:
+    """The path of a copy of a file, which has its owner and its mode and stays when the file is written anew."""
+    target = leads_to(path)
+    with open_folder(target) as folder:
+        return target.with_name(folder.keep(target.name))
 
 
 def open_anew(path: Path) -> IO[str]:

@@ -16,6 +16,7 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
 from slurm_fair_accounting.drawing.page_file import Write, replacing
 from slurm_fair_accounting.drawing.report_page import report_page
+from slurm_fair_accounting.forms import one_form
 from slurm_fair_accounting.reports.history import known_span
 from slurm_fair_accounting.reports.registry import REPORTS, Make
 from slurm_fair_accounting.source.event_file import EventFile, read_events
@@ -30,6 +31,7 @@ FilesRead = Callable[[click.Context], Collection[Path]]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
+OF_TENANTS = frozenset({"tenants"})  # reports that know no users
 _HELP = {
     "tenants": "GPU time that each tenant had and was owed, and its jobs that ended or live.",
     "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
@@ -98,11 +100,11 @@ def build_report_group(
     return report_group
 
 
-def _choice_options(command: _Command) -> _Command:
-    """Options that choose the rows of a report, and what counts as owed."""
+def _choice_options(by_user: bool) -> Callable[[_Command], _Command]:
+    """Options that choose the rows of a report, and what counts as owed; help names no user where none can be."""
     options = (
         _one("--tenant", help="Only this tenant (Slurm account)."),
-        _one("--user", help="Only this user."),
+        _one("--user", help="Only this user.", hidden=not by_user),
         click.option(
             "--share",
             type=click.Choice(["demand", "quota"]),
@@ -110,7 +112,7 @@ def _choice_options(command: _Command) -> _Command:
             help="GPU time that tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
         ),
     )
-    return _with(command, options)
+    return lambda command: _with(command, options)
 
 
 def _form_options(command: _Command) -> _Command:
@@ -140,7 +142,7 @@ def _report_command(
 ) -> click.Command:
     @click.command(name, help=_HELP[name])
     @_period_options
-    @_choice_options
+    @_choice_options(by_user=name not in OF_TENANTS)
     @_form_options
     @click.option("-n", "--noheader", is_flag=True, help="No titles.")
     @click.pass_context
@@ -259,11 +261,9 @@ def _period(journal: JournalReader, start: str | None, end: str | None, now: flo
 
 def _form(forms: Mapping[str, bool]) -> str | None:
     """The one form that was asked for; None = a table."""
-    asked = [name for name, wanted in forms.items() if wanted]
-    if len(asked) > 1:
-        words = " and ".join("-P" if name == "parsable" else f"--{name}" for name in asked)
-        raise InputError(f"{words} are different forms: keep one of them")
-    return asked[0] if asked else None
+    names = {"-P" if name == "parsable" else f"--{name}": name for name in forms}
+    asked = one_form({option: forms[name] for option, name in names.items()})
+    return names[asked] if asked else None
 
 
 def _written(report: Report, form: str | None, header: bool) -> str:

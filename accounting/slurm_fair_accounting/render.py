@@ -8,6 +8,7 @@ import io
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,22 @@ def as_put_out(text: str) -> str:
     if codecs.lookup(encoding).name == "ascii":  # click takes it for a mistake and writes UTF-8
         return text
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def width(text: str) -> int:
+    """The columns of a terminal that a text takes: letters of Chinese, Japanese and Korean take two."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(char) in ("Mn", "Me") else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def in_columns(text: str, wide: int, right: bool) -> str:
+    """A text in so many columns of a terminal."""
+    blanks = " " * max(wide - width(text), 0)
+    return blanks + text if right else text + blanks
 
 
 def duration_text(seconds: float) -> str:
@@ -81,16 +98,16 @@ def table(report: Report, header: bool = True) -> str:
     body = [[as_put_out(text) for text in line] for line in cell_texts(report, wide=False)]
     columns = [column for column in report.columns if not column.wide]
     titles = [column.title for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(titles, *body, strict=True)]
-    rule = ["-" * width for width in widths]
+    widths = [max(map(width, texts)) for texts in zip(titles, *body, strict=True)]
+    rule = ["-" * wide for wide in widths]
     lines = [titles, rule, *body] if header else body
     aligned = ["  ".join(map(_align, line, widths, columns)) for line in lines]
     banner = _banner(report) if header else []
     return "".join(f"{line.rstrip()}\n" for line in [*banner, *aligned])
 
 
-def _align(text: str, width: int, column: Column) -> str:
-    return text.ljust(width) if column.kind in _LEFT else text.rjust(width)
+def _align(text: str, wide: int, column: Column) -> str:
+    return in_columns(text, wide, column.kind not in _LEFT)
 
 
 def _banner(report: Report) -> list[str]:

@@ -91,8 +91,9 @@ class Options:
         if not self.gpus_choices or not asked or asked in self.gpus_choices:
             return
         listed = ",".join(map(str, self.gpus_choices))
+        number = f"{asked} GPU{'' if asked == 1 else 's'}"
         raise TemplateError(
-            f"gpus-choices are {listed}, and the job asks for {asked} GPUs: ask for one of them with --gres or "
+            f"gpus-choices are {listed}, and the job asks for {number}: ask for one of them with --gres or "
             "--gpus, or add what it asks for"
         )
 

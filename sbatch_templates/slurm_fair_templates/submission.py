@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 
-from slurm_fair_templates.deadline import gate_seconds
+from slurm_fair.errors import TemplateError
+from slurm_fair.slurm_text.durations import seconds_in
+from slurm_fair_templates.deadline import gate_seconds, seconds_ahead
 from slurm_fair_templates.options import Options
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
 from slurm_fair_templates.stamp import stamped
@@ -112,10 +114,30 @@ def _gate(
         return "", ()
     if options.gate == "hold":
         return "hold", ("--hold",)
-    limit = effective("time-min", given) or effective("time", given) or environ.get("SBATCH_TIMELIMIT", "")
+    limit = _least_time(given, environ)[1]
     seconds = gate_seconds(options.gate_seconds, effective("deadline", given), limit, now)
     moment = f"uts{int(now) + seconds}"
     return moment, (f"--begin={moment}",)
+
+
+def _least_time(given: tuple[Given, ...], environ: Mapping[str, str]) -> tuple[str, str]:
+    """The option by which a job says the time that must fit before its deadline, and its value."""
+    for name in ("time-min", "time"):
+        if value := effective(name, given):
+            return f"--{name}", value
+    return "SBATCH_TIMELIMIT", environ.get("SBATCH_TIMELIMIT", "")
+
+
+def refuse_too_late(line: CommandLine, script: str, now: float, environ: Mapping[str, str]) -> None:
+    """Refuse a job whose time does not fit before its deadline: Slurm would end it and never start it."""
+    given = (*directives(script), *line.options)
+    deadline, (option, time_limit) = effective("deadline", given), _least_time(given, environ)
+    ahead, wanted = seconds_ahead(deadline, now) if deadline else None, seconds_in(time_limit)
+    if ahead is not None and wanted is not None and wanted > ahead:
+        raise TemplateError(
+            f"{option}={time_limit} does not fit before --deadline={deadline}, {max(ahead, 0)} s ahead: Slurm "
+            "would never start the job; give it less time, a --time-min that fits, or a later deadline"
+        )
 
 
 def _gpu_count(value: str, named: bool) -> int:

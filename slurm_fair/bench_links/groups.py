@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from slurm_fair.bench_links.fit import Timing
+from slurm_fair.model.counted import counted
 
 SMALL, LARGE = 1 << 20, 1 << 24  # parameters of 4 bytes; the difference is free of what a start takes
 
@@ -82,7 +83,8 @@ def timed_groups(
         each = (long - short) / (sizes[1] - sizes[0]) if long > short else nan
         found.append(Timing(len(members), len(gpus_of), int(gpus_of.max()), each))
         tell(
-            f"{len(members)} GPUs on {len(gpus_of)} nodes: {sizes[1]} parameters in {1e3 * long:.3f} ms, "
+            f"{counted(len(members), 'GPU')} on {counted(len(gpus_of), 'node')}: "
+            f"{sizes[1]} parameters in {1e3 * long:.3f} ms, "
             + (f"{1 / each:.3g} a second" if each > 0 else f"no longer than {sizes[0]} of them")
         )
     return found

@@ -29,6 +29,7 @@ from slurm_fair.model import (
     labels,
 )
 from slurm_fair.model.columns import Floats, Ints, find, take_or
+from slurm_fair.model.must_fit import latest_starts
 from slurm_fair.model.reservation import reservations
 from slurm_fair.policy.decided import Decided
 from slurm_fair.reconcile.for_whom import requests
@@ -188,10 +189,8 @@ def _expected_seconds(record: TickRecord) -> Floats:
 
 
 def _latest_starts(record: TickRecord) -> list[float | None]:
-    """The latest instant at which each job must start, to end before its deadline; None without a deadline."""
-    told = record.snapshot.told
-    deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
-    return known(deadline - _expected_seconds(record))
+    """The latest instant at which Slurm starts each job, since it ends it then; None without a deadline."""
+    return known(latest_starts(record.snapshot))
 
 
 def _nodes(record: TickRecord) -> list[str]:
@@ -204,12 +203,17 @@ def _nodes(record: TickRecord) -> list[str]:
 def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | None]]:
     """Expected starts of waiting jobs, or until when they do not start: estimates, no promises.
 
-    The forecast may be some looks old: a start that it saw before this look is expected now.
+    The forecast may be some looks old: a start that it saw before this look is expected now. A job that would
+    start too late for its deadline never starts: it does not start before the latest instant.
     """
     jobs, now = record.snapshot.jobs, record.time
-    waiting = np.where(jobs.waiting, jobs.key, -1).tolist()
-    starts = [ahead.starts.get(key) for key in waiting]
-    return {
-        "expected_start": [None if start is None else max(start, now) for start in starts],
-        "not_before": [ahead.not_before.get(key) for key in waiting],
-    }
+    waiting, latest = np.where(jobs.waiting, jobs.key, -1).tolist(), latest_starts(record.snapshot).tolist()
+    starts: list[float | None] = []
+    not_before: list[float | None] = []
+    for key, last in zip(waiting, latest, strict=True):
+        start, none_until = ahead.starts.get(key), ahead.not_before.get(key)
+        late = last < max(start or none_until or now, now)
+        starts.append(None if start is None or late else max(start, now))
+        none_until = last if late and last >= now else None if late else none_until
+        not_before.append(none_until)
+    return {"expected_start": starts, "not_before": not_before}

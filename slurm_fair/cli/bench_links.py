@@ -13,6 +13,7 @@ import click
 from slurm_fair.bench_links import PretendedRanks, Rates, Timing, joined, rates_of, timed_groups
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError, SlurmTextError
+from slurm_fair.model.counted import counted
 from slurm_fair.slurm_text.hostlist import expand
 from slurm_fair.throughput.links import RATES
 
@@ -89,7 +90,8 @@ def measured_timings(timings: list[Timing], sizes: tuple[int, int]) -> list[Timi
     for one in timings:
         if math.isnan(one.seconds):
             raise InputError(
-                f"--parameters {sizes[1]}: {one.gpus} GPUs on {one.nodes} nodes took no longer for them than for "
+                f"--parameters {sizes[1]}: {counted(one.gpus, 'GPU')} on {counted(one.nodes, 'node')} "
+                "took no longer for them than for "
                 f"{sizes[0]}, so nothing was measured: give more --parameters, or more --times"
             )
     return timings

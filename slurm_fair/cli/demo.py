@@ -23,6 +23,7 @@ from slurm_fair.demo.measure import hungry_in_all, measure
 from slurm_fair.demo.scenario import Scheduler
 from slurm_fair.errors import InputError, LabError, SlurmFairError
 from slurm_fair.lab import ensure_packages
+from slurm_fair.model.counted import counted
 from slurm_fair.store import open_reader
 from slurm_fair_accounting import build_report_group
 
@@ -173,8 +174,9 @@ def _say_what_failed(failed: Sequence[proofs.Check], played: stage.Played) -> No
 def _introduce(plot: scenario.DemoScenario, no_fifo: bool, made_up: bool) -> None:
     tenants = ", ".join(f"{name} (weight {weight})" for name, weight in plot.weights.items())
     click.echo(
-        f"{plot.nodes} nodes with {plot.gpus_per_node} GPUs each; tenants {tenants}; {len(plot.jobs)} jobs that "
-        f"need {plot.work_gpu_seconds:.0f} GPU-seconds; leases of {plot.lease_seconds:g} s."
+        f"{counted(plot.nodes, 'node')} with {counted(plot.gpus_per_node, 'GPU')} each; tenants {tenants}; "
+        f"{len(plot.jobs)} jobs that need {plot.work_gpu_seconds:.0f} GPU-seconds; "
+        f"leases of {plot.lease_seconds:g} s."
     )
     click.echo(
         f"{scenario.FLOOD} submits all its jobs at once, the others a few seconds later; one job of "

@@ -122,7 +122,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     if row.get("no_turn"):
         lines.append(f"it gets no turn of the profiler: {clean(row['no_turn'])}")
     lines += said_of_progress(row)
-    lines.append(what_would_help(row))
+    if not reasons.is_too_late(row):
+        lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:
         lines.append(said_of_estimates(board))
@@ -132,7 +133,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
 def said_of_sizes(row: Row) -> str:
     """The sizes with which it can run, or why it keeps one although it names several; empty for all others."""
     if row.get("rigid"):
-        return f"it names sizes, and keeps {row['usual_gpus']} GPUs all the same: {clean(row['rigid'])}"
+        keeps = counted(row["usual_gpus"], "GPU")
+        return f"it names sizes, and keeps {keeps} all the same: {clean(row['rigid'])}"
     if not row.get("sizes"):
         return ""
     listed = ", ".join(map(str, row["sizes"]))
@@ -194,6 +196,9 @@ def what_would_help(row: Row) -> str:
         start = instant(row["expected_start"])
         return f"expected to start about {start}, if nobody who is owed more comes and no job ends early"
     if row.get("not_before"):
+        if row["latest_start"] is not None and row["not_before"] >= row["latest_start"]:
+            last = instant(row["latest_start"])
+            return f"it is not expected to start by {last}, as its deadline wants: Slurm ends it then"
         return (
             f"it is not expected to start before {instant(row['not_before'])}: nothing later was worked out"
         )
@@ -216,7 +221,7 @@ def _of_ahead(reasons: Reasons, row: Row) -> list[str]:
     return [
         "first of those that go before it:",
         *(
-            f"  job {job['job']} ({clean(job['tenant'] or OTHER)}), {job['gpus']} GPUs,"
+            f"  job {job['job']} ({clean(job['tenant'] or OTHER)}), {counted(job['gpus'], 'GPU')},"
             f" rho {two_digits(job['rho'])}"
             for job in ahead
         ),
@@ -279,6 +284,11 @@ def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:
         return [f"job {name}{whose} is left alone: {why_alone(alone)}{flows}"]
     if events:
         return [f"job {name} is over"]
+    base, task, _ = name.partition("_")
+    if task and board.find(base) is not None:
+        raise InputError(
+            f"job {base} is no array, so it has no task {name}: ask for `slurm-fair explain {base}`"
+        )
     raise InputError(
         f"job {name} is not known: it is in no managed partition, was submitted since the last look, or has been "
         "over for more than a day"

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,20 @@ from slurm_fair.cli.durations import WHOLE_SECONDS
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 from slurm_fair.looks.bell import ring
 from slurm_fair.model import Gate
+from slurm_fair.model.counted import counted
+from slurm_fair.suggest import nearest
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"
 NO_PROFILER = (
     "--profile: this site has no profiler ([profiler] enabled): the job waits for its turn as all do"
 )
-TOO_BIG = (
-    "--profile: the job asks for {gpus} GPUs, and turns of the profiler have {most} at most: it gets none"
-)
+TOO_BIG = "--profile: the job asks for {asked}, and turns of the profiler have {most} at most: it gets none"
 NOT_REQUEUED = "--profile: a job that is not to be requeued gets no turn of the profiler"
 _MOST_BYTES = 64 * 1024**2  # of a script; sbatch itself takes 4 MB unless the site says otherwise
+USUAL_GRACE = 120  # seconds
+OF_SBATCH = templates.WITH_VALUE | templates.WITHOUT_VALUE
+_NEARLY = 0.8  # so much alike is a word of ours that is misspelt
 _ASKS = ("help", "usage", "version")
 
 
@@ -47,6 +50,7 @@ class SiteGate:
     publish_dir: str = ""
     reports: str = "auto"
     turn_gpus: float = math.inf  # that turns of its profiler may have, 0 = it has none; inf = nobody can tell
+    max_grace: float = math.inf  # seconds; inf = nobody can tell
 
 
 def site_gate() -> SiteGate:
@@ -58,7 +62,8 @@ def site_gate() -> SiteGate:
     seconds = max(int(2 * config.lease.term), 1)
     turn_gpus = config.profiler.gpus if config.profiler.enabled else 0
     kind = gate_now(config.slurm.gate, config.lease.publish_dir, time.time())
-    return SiteGate(kind, seconds, config.lease.publish_dir, config.slurm.reports, turn_gpus)
+    lease = config.lease
+    return SiteGate(kind, seconds, lease.publish_dir, config.slurm.reports, turn_gpus, lease.max_grace)
 
 
 def gate_now(kind: str, publish_dir: str, now: float) -> str:
@@ -75,6 +80,19 @@ def gate_now(kind: str, publish_dir: str, now: float) -> str:
 def gate_from(environ: Mapping[str, str], site: SiteGate) -> SiteGate:
     """The site's gate, unless the environment names another."""
     return replace(site, kind=environ.get("SLURM_FAIR_GATE", site.kind))
+
+
+def meant_of_ours(option: templates.Given, own: Collection[str]) -> str:
+    """The option of ours that somebody may have meant by one that sbatch does not know either; empty for others.
+
+    Options that sbatch got from a plugin are written as --name=value: of these sbatch itself says what is wrong.
+    """
+    word = option.words[0] if option.words else ""
+    if not word.startswith("--") or "=" in word or any(name.startswith(option.name) for name in OF_SBATCH):
+        return ""
+    letters = option.name.replace("-", "")
+    begins = [name for name in own if len(letters) >= 3 and name.replace("-", "").startswith(letters)]
+    return begins[0] if begins else nearest(option.name, own, _NEARLY)
 
 
 class PassThrough(click.Command):
@@ -96,6 +114,11 @@ class PassThrough(click.Command):
         asked = [f"--{option.name}" for option in line.options if option.name in _ASKS]  # -h, -V too
         given = [option for option in line.options if option.name in own and option.name not in _ASKS]
         theirs = tuple(option for option in line.options if option.name not in own)
+        for option in theirs:
+            if meant := meant_of_ours(option, own):
+                said = f"no option {option.words[0]}, here or of sbatch; did you mean --{meant}?"
+                click.echo(f"{context.info_name}: {said}", err=True)
+                context.exit(InputError.exit_code)
         context.obj = templates.CommandLine(theirs, line.script, line.arguments)
         return super().parse_args(context, [*asked, *(word for option in given for word in option.words)])
 
@@ -142,7 +165,7 @@ class PassThrough(click.Command):
 @click.option(
     "--grace",
     type=WHOLE_SECONDS,
-    default=120,
+    default=USUAL_GRACE,
     show_default=True,
     help="The longest time that the job needs to save: seconds, or 5m, 1h, 15:00.",
 )
@@ -167,9 +190,21 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     """Submit a batch script that can be asked to save and to give its GPUs back."""
     line: templates.CommandLine = context.obj
     try:
+        refuse_contradictions(given)
         sys.exit(submit(line, given, os.environ, site_gate()))
     except SlurmFairError as error:
         sys.exit(complain(error, "fair-sbatch"))
+
+
+def refuse_contradictions(given: Mapping[str, Any]) -> None:
+    """Refuse options of which one would be left out without a word."""
+    both = "{} and {} exclude each other: give one of them"
+    if given["no_gate"] and given["gate_seconds"] is not None:
+        raise InputError(both.format("--no-gate", "--gate-seconds"))
+    if given["saves_and_exits"] and given["checkpoint_command"]:
+        raise InputError(both.format("--saves-and-exits", "--checkpoint-command"))
+    if given["lr_rule"] != "fixed" and not given["gpus_choices"]:
+        raise InputError("--lr-rule is for jobs of several sizes: add --gpus-choices, or leave it out")
 
 
 def submit(
@@ -201,6 +236,7 @@ def submit(
         raise InputError(
             "--gpus-choices is for jobs that ask for GPUs: give one of them, such as --gres=gpu:N"
         )
+    templates.refuse_too_late(line, script, time.time(), environ)
     wrapped = templates.wrap(script, line.arguments, options, templates.template_folders(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:
@@ -213,9 +249,19 @@ def submit(
         stays = templates.may_not_be_requeued(line, script, environ)
         without_turn = no_turn(gate, options.gpus_reference, stays) if given["profile"] else ()
         stuck = templates.notes_on_size(line, script, environ) if options.gpus_choices else ()
-        for note in (*without_turn, *stuck, *templates.notes(line, script, environ)):
+        grace = too_long(gate, given["grace"])
+        for note in (*grace, *without_turn, *stuck, *templates.notes(line, script, environ)):
             click.echo(f"fair-sbatch: {note}", err=True)
     return code
+
+
+def too_long(site: SiteGate, grace: int) -> tuple[str, ...]:
+    """The note on a grace that is longer than this site gives; the usual one is nobody's wish."""
+    if grace <= site.max_grace or grace == USUAL_GRACE:
+        return ()
+    return (
+        f"--grace: {grace} s are more than this site gives: {site.max_grace:g} s count ([lease] max_grace)",
+    )
 
 
 def no_turn(site: SiteGate, gpus: int, stays: str) -> tuple[str, ...]:
@@ -223,7 +269,7 @@ def no_turn(site: SiteGate, gpus: int, stays: str) -> tuple[str, ...]:
     if not site.turn_gpus:
         return (NO_PROFILER,)
     if gpus > site.turn_gpus:
-        return (TOO_BIG.format(gpus=gpus, most=site.turn_gpus),)
+        return (TOO_BIG.format(asked=counted(gpus, "GPU"), most=site.turn_gpus),)
     return (NOT_REQUEUED,) if stays else ()
 
 

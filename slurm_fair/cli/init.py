@@ -1,4 +1,4 @@
-"""`slurm-fair init`: the configuration, the submit hook and the systemd units, written once and never over."""
+"""`slurm-fair init`: the configuration, the submit hook and the systemd units; no word of the site's is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from slurm_fair.config.tree import DEFAULT_PATH, load_config
 from slurm_fair.doctor.hook import HOOK_ANEW
 from slurm_fair.doctor.storage import TIMER
 from slurm_fair.errors import InputError, SlurmFairError
-from slurm_fair.output import write_text
+from slurm_fair.output import copy_beside, write_text
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
 from slurm_fair.slurm.reading.nodes import read_nodes
@@ -46,7 +46,7 @@ _WRONG_PLACE = (
 @click.option("--account", default="slurm-fair", show_default=True, help="Unix account of the daemon.")
 @click.option("--only", type=click.Choice(KINDS), multiple=True, help="Only these files.")
 @click.option("--print", "to_screen", is_flag=True, help="Show the files, write nothing.")
-@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--force", is_flag=True, help="Replace files that are there and differ; copies stay.")
 @click.pass_context
 def init(
     context: click.Context,
@@ -62,7 +62,8 @@ def init(
     """Write a commented configuration, the submit hook (job_submit.lua) and systemd units.
 
     A file that is there and differs is left as it is, and then nothing is written at all, unless --force is given.
-    A job_submit.lua of the site's own is never replaced.
+    Then it is replaced, and a copy of it stays beside it (NAME.old, NAME.old-2 and so on).
+    A job_submit.lua that does not call slurm_fair_gate is the site's own, and is never replaced.
     """
     given = context.find_root().params.get("config")
     if given:
@@ -75,7 +76,10 @@ def init(
         raise InputError(
             f"--config-path {config_path} must be absolute: the services start in another folder"
         )
+    _refuse_lost_conf()
     wishes = _wishes(root, Path(config_path), gate, account, to_screen and "config" in only)
+    if force and not to_screen and (not only or "config" in only):
+        wishes = replace(wishes, config=_replaced(wishes))
     wanted = _wanted(root, wishes, only)
     if to_screen:
         _show(wanted)
@@ -181,6 +185,12 @@ def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh
     )
 
 
+def _replaced(wishes: InitChoices) -> Config:
+    """The settings in force once a configuration that is there is replaced: the hook must not say the old ones."""
+    kept = {name.removeprefix("slurm."): value for name, value in wishes.given.items()}
+    return Config(slurm=replace(Config().slurm, **kept))
+
+
 def _bin_dir(config: Config) -> str:
     """The folder of Slurm's commands, if a service would not find them there."""
     found = shutil.which("scontrol")
@@ -223,6 +233,7 @@ class _Found(StrEnum):
     NEW = "new"
     SAME = "same"
     DIFFERS = "differs"
+    REPLACED = "replaced"  # it differs, and a copy of it was made
     OWN = "your own"  # a hook of the site that does not call ours
 
 
@@ -233,7 +244,10 @@ def _sorted_out(wanted: list[File], force: bool) -> list[File]:
         _make_places([file for file, state in states if state in (_Found.NEW, _Found.DIFFERS)])
     fresh, in_the_way = [], []
     for file, state in states:
-        click.echo(f"{state:<9} {file.path}")
+        if state is _Found.DIFFERS and force:
+            click.echo(f"{_Found.REPLACED:<9} {file.path}, which is kept as {_kept(file.path)}")
+        else:
+            click.echo(f"{state:<9} {file.path}")
         if state is _Found.NEW or (state is _Found.DIFFERS and force):
             fresh.append(file)
         elif state is _Found.DIFFERS:
@@ -246,7 +260,7 @@ def _sorted_out(wanted: list[File], force: bool) -> list[File]:
         listed = ", ".join(map(str, in_the_way))
         raise SlurmFairError(
             f"nothing is written: {listed} differs from what would be written; look with --print, "
-            "leave it out with --only, or replace it with --force"
+            "leave it out with --only, or replace it with --force, which keeps a copy beside it"
         )
     return fresh
 
@@ -257,12 +271,38 @@ def _make_places(fresh: list[File]) -> None:
     for file in fresh:
         try:
             for place in _missing(file.path.parent):
+                _refuse_dangling(place)
                 place.mkdir(mode=0o755)
                 made.append(place)
-        except OSError as problem:
+        except (OSError, InputError) as problem:
             for place in reversed(made):
                 place.rmdir()
-            raise _refusal(file.path, "written", problem) from None
+            raise (
+                _refusal(file.path, "written", problem) if isinstance(problem, OSError) else problem
+            ) from None
+
+
+def _refuse_dangling(place: Path) -> None:
+    """Refuse a link that leads nowhere: no folder can be made in its place."""
+    if place.is_symlink():
+        raise InputError(
+            f"{place} is a link to {place.readlink()}, which is no folder: make that one, or mend the link"
+        )
+
+
+def _refuse_lost_conf() -> None:
+    """Refuse a SLURM_CONF that names no file: the services would be written without it."""
+    named = os.environ.get("SLURM_CONF", "")
+    if named and not os.path.isfile(named):
+        raise InputError(f"SLURM_CONF={named} is no file: set it to the site's slurm.conf, or unset it")
+
+
+def _kept(path: Path) -> Path:
+    """The copy of a file that is about to be replaced."""
+    try:
+        return copy_beside(path)
+    except OSError as problem:
+        raise _refusal(path, "kept as a copy", problem) from None
 
 
 def _refusal(path: Path, what: str, problem: OSError) -> SlurmFairError:

@@ -64,6 +64,8 @@ def main() -> None:
 
 def report_main() -> None:
     """`slurm-fair-acct`: the same as `slurm-fair report`."""
+    if sys.argv[1:] == ["--version"]:
+        sys.exit(ended_in_one_line(lambda: click.echo(f"slurm-fair-acct, version {our_version()}")))
     args = ["report", *sys.argv[1:]]
     sys.exit(ended_in_one_line(lambda: cli.main(args, prog_name="slurm-fair", standalone_mode=False)))
 

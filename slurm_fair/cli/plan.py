@@ -24,6 +24,7 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.tick import decide, open_requests, prepare, reconcile
+from slurm_fair_accounting.forms import one_form
 
 _WITHOUT_PAST = (
     "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"
@@ -39,6 +40,7 @@ _UNCHANGED = (Verdict.KEEP, Verdict.LEAVE, Verdict.WAIT)
 @click.pass_context
 def plan(context: click.Context, everything: bool, as_json: bool, parsable2: bool) -> None:
     """Look at the cluster now and show what the next tick would do; nothing is done."""
+    one_form({"--json": as_json, "-P": parsable2})
     site = site_of(context)
     past, clock, rules = "", WallClock(), rules_of(site.config)
     try:
@@ -91,8 +93,8 @@ def _counted(acts: Sequence[str]) -> str:
 
 
 _PLAN: Sequence[TextColumn] = (
-    TextColumn("JobID", "job"),
-    TextColumn("Tenant", "tenant"),
+    TextColumn("JobID", "job", is_name=True),
+    TextColumn("Tenant", "tenant", is_name=True),
     TextColumn("GPUs", "gpus", str),
     TextColumn("State", "state"),
     TextColumn("Verdict", "verdict"),

@@ -19,6 +19,7 @@ from slurm_fair.policy.decided import Order
 from slurm_fair.policy.error_place import beginning
 from slurm_fair.policy.registry import entry_of, kind_of, load, names, settings_of
 from slurm_fair.policy.settings import allowed
+from slurm_fair_accounting.forms import one_form
 
 _WIDTH = 100
 _LIST = (
@@ -65,6 +66,7 @@ def policies(context: click.Context, as_json: bool, parsable2: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
+    one_form({"--json": as_json, "-P": parsable2})
     site = site_of(context)
     rows = [_row(name, site) for name in names()]
     if as_json:

@@ -26,6 +26,7 @@ from slurm_fair.cli.status import (
 from slurm_fair.cli.table import TextColumn, clean, instant, print_table
 from slurm_fair.daemon.parts import commands_of
 from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair_accounting.forms import one_form
 from slurm_fair_accounting.source.known_names import refuse_name
 
 _FINISHED = 5
@@ -48,6 +49,7 @@ def queue(
     rho is what a job has had of what it was owed (GPU time; below 1 it is owed more). LR is its waiting time
     divided by its declared run time. The expected start is an estimate.
     """
+    one_form({"--json": as_json, "-P": parsable2})
     _refuse_empty({"--tenant": tenant, "--user": user})
     site = site_of(context)
     board = board_of(site, ahead=True)
@@ -167,9 +169,9 @@ def _named(jobs: Sequence[str]) -> str:
 
 
 _QUEUE: Sequence[TextColumn] = (
-    TextColumn("JobID", "job"),
-    TextColumn("Tenant", "tenant"),
-    TextColumn("User", "user"),
+    TextColumn("JobID", "job", is_name=True),
+    TextColumn("Tenant", "tenant", is_name=True),
+    TextColumn("User", "user", is_name=True),
     TextColumn("GPUs", "gpus", str),
     TextColumn("State", "state"),
     TextColumn("rho", "rho", two_digits),

@@ -31,6 +31,8 @@ _WAITS_AS_USUAL = re.compile(
     r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|ReqNodeNotAvail)?$"
 )
 _NAMED = 6  # jobs listed by name in one sentence
+_ENDS_IT = "it can no longer make its deadline: Slurm ends it instead of starting it"
+_AGAIN = " and start again before {}"  # what a job with a deadline cannot do, though it may save
 OTHER = "another account"
 
 
@@ -63,6 +65,8 @@ class Reasons:
             return self._running(row)
         if has_lease(row, LeasePhase.GRANTED):
             return self._starting(row)
+        if _waits(row) and self.is_too_late(row):
+            return _ENDS_IT
         if row["rank"] < 0 or not _waits(row):
             return self._word(row)
         before = self.before(row)
@@ -77,11 +81,13 @@ class Reasons:
             return [self._running(row)]
         if has_lease(row, LeasePhase.GRANTED):
             return [self._starting(row)]
-        late = self._too_late(row)
+        late = [_ENDS_IT] if self.is_too_late(row) else []
+        if late and _waits(row):
+            return late
         if not _waits(row) or _is_limited(row):
             return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
-        return [*own, *late, *self.held(), *self._of_the_plan()]
+        return [*own, *self.held(), *self._of_the_plan()]
 
     def _of_the_plan(self) -> list[str]:
         """The words of the policy on its whole plan."""
@@ -152,15 +158,21 @@ class Reasons:
         """The clause that says until when jobs of one kind keep their GPUs."""
         way, several = _way_back(jobs[0]), len(jobs) > 1
         if way == WayBack.NOT_BEFORE_ITS_END:
-            ends = [job["ends_by"] for job in jobs]
-            limit = f"limit {self._at(max(ends))}" if all(ends) else "they have no time limit"
             what = "keep their GPUs until they end" if several else "keeps its GPUs until it ends"
-            return f"which cannot save and {what} ({limit})"
+            return f"which cannot {_lacking(jobs)} and {what} ({self._limit(jobs)})"
         if way == WayBack.NOW:
             return f"which {'give' if several else 'gives'} them back now"
         if way == WayBack.AT_LEASE_END:
             return f"whose {'leases end' if several else 'lease ends'} {self._at(jobs[0]['lease_end'])}"
         return f"which {'run' if several else 'runs'} without a lease"
+
+    def _limit(self, jobs: Sequence[Row]) -> str:
+        """The words on the time limits of jobs: the last of them, where they differ."""
+        ends = {job["ends_by"] for job in jobs}
+        if None in ends:
+            some = "not all of them have a time limit" if len(ends) > 1 else "they have no time limit"
+            return some if len(jobs) > 1 else "it has no time limit"
+        return f"{'limit' if len(ends) == 1 else 'the last limit'} {self._at(max(ends))}"
 
     def _held_in_short(self, row: Row) -> str:
         if 0 < self._free < row["gpus"]:
@@ -184,7 +196,7 @@ class Reasons:
         word = clean(row["why"])
         if _way_back(row) == WayBack.NOT_BEFORE_ITS_END and is_in(row, JobState.RUNNING):
             limit = f" (limit {self._at(row['ends_by'])})" if row["ends_by"] else ""
-            near = " and start again before its deadline" if row["latest_start"] is not None else ""
+            near = _AGAIN.format("its deadline") if row["latest_start"] is not None else ""
             return f"it cannot save{near}, so it keeps its GPUs until it ends{limit}"
         if has_lease(row, LeasePhase.REVOKING):
             asked = f"asked to save at {self._at(row['asked'])}: " if row["asked"] else ""
@@ -195,7 +207,7 @@ class Reasons:
         whom = row.get("asked_for") or ()
         if not whom:
             return word
-        return f"its GPUs go to {_listed(whom)}, which is owed more"
+        return f"its GPUs go to {_listed(whom)}, which {'is' if len(whom) == 1 else 'are'} owed more"
 
     def _starting(self, row: Row) -> str:
         nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
@@ -207,11 +219,10 @@ class Reasons:
             return f"starting{nodes}: its GPUs are free and promised, it starts when {what} are free too"
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
-    def _too_late(self, row: Row) -> list[str]:
-        """The sentence on a job that has waited too long for its deadline."""
+    def is_too_late(self, row: Row) -> bool:
+        """True for a job that has waited too long for its deadline: no policy changes anything about it."""
         latest = row["latest_start"]
-        missed = latest is not None and latest < self._now
-        return ["it can no longer make its deadline: Slurm ends it"] if missed else []
+        return is_waiting(row) and latest is not None and latest < self._now
 
     def _own_word(self, row: Row) -> list[str]:
         """The policy's reason, if it says more than that others go first."""
@@ -279,6 +290,15 @@ def _grouped(jobs: Iterable[Row]) -> Iterable[Iterable[Row]]:
 
     groups = [list(group) for _, group in groupby(sorted(jobs, key=sort), sort)]
     return sorted(groups, key=lambda group: -sum(job["gpus"] for job in group))
+
+
+def _lacking(jobs: Sequence[Row]) -> str:
+    """The words on what jobs cannot do that are never asked to give way."""
+    near = [job["latest_start"] is not None for job in jobs]
+    if not any(near):
+        return "save"
+    again = _AGAIN.format("their deadlines" if len(jobs) > 1 else "its deadline")
+    return f"save{again}" if all(near) else f"save, or not{again.removeprefix(' and')},"
 
 
 def _within_tenant(first: Row, row: Row) -> str:

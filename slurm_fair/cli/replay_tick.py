@@ -45,7 +45,8 @@ def replay_tick(context: click.Context, number: int | None) -> None:
         for row in np.flatnonzero(again.verdict != then.plan.verdict).tolist()
     ]
     counts = {v.name.lower(): int((again.verdict == v).sum()) for v in Verdict}
-    click.echo(f"tick {wanted}: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    click.echo(f"tick {wanted}: {said or 'no job was there'}")
     if not same_plan(again, then.plan):
         click.echo("\n".join(differing))
         note = then.plan.note or then.plan.fault

@@ -138,7 +138,7 @@ def _how_often(board: Board, state: State) -> str:
     """The interval of the daemon's looks; nothing for a daemon that is late."""
     if state.late or state.state is DaemonState.SILENT:
         return ""
-    return f", looks at least every {board.interval_seconds:g} s"
+    return f", looks at least every {board.interval_seconds:.3g} s"
 
 
 def _say_cluster(board: Board) -> None:
@@ -153,7 +153,7 @@ def _say_cluster(board: Board) -> None:
         weights = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
         click.echo(f"a GPU counts by its type: {weights}; quotas and GPU-hours of tenants are by weight")
     waiting = sum(job["gpus"] for job in board.jobs if is_waiting(job) and not job["blocked"])
-    wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
+    wants = f"; waiting jobs want {counted(waiting, 'GPU')}" if waiting else ""
     unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)
     alone = f"left alone: {len(board.left_alone)}" + (f" ({unread} unreadable)" if unread else "")
     click.echo(f"jobs: {counts or 'none'}; {alone}{wants}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.render import NOTHING
 from slurm_fair_accounting.render import safe as clean
 
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+
 __all__ = ["TextColumn", "clean", "duration", "instant", "on_terminal", "print_table", "takes_style"]
 
 
@@ -24,6 +27,7 @@ class TextColumn:
     title: str
     key: str
     text: Callable[[Any], str] = str
+    is_name: bool = False  # to the left, also where all names are numbers
 
 
 def on_terminal(stream: TextIO | None) -> bool:
@@ -47,21 +51,26 @@ def print_table(
             click.echo("|".join(text.replace("|", "?") for text in line))
         return
     cells = [[render.as_put_out(text) for text in line] for line in cells]
-    widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
-    right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]
+    widths = [max(render.width(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
+    right = [
+        not column.is_name and all(_is_number(line[at]) for line in cells) and bool(cells)
+        for at, column in enumerate(columns)
+    ]
     bold = takes_style(sys.stdout)
-    head = "  ".join(_fit(t, w, r) for t, w, r in zip(titles, widths, right, strict=True)).rstrip()
+    head = "  ".join(
+        render.in_columns(t, w, r) for t, w, r in zip(titles, widths, right, strict=True)
+    ).rstrip()
     click.echo(click.style(head, bold=True) if bold else head)
     for line in cells:
-        click.echo("  ".join(_fit(t, w, r) for t, w, r in zip(line, widths, right, strict=True)).rstrip())
+        click.echo(
+            "  ".join(
+                render.in_columns(t, w, r) for t, w, r in zip(line, widths, right, strict=True)
+            ).rstrip()
+        )
 
 
 def _is_number(text: str) -> bool:
-    return text == NOTHING or text.replace(".", "", 1).replace("-", "", 1).isdigit()
-
-
-def _fit(text: str, width: int, right: bool) -> str:
-    return text.rjust(width) if right else text.ljust(width)
+    return text == NOTHING or _NUMBER.fullmatch(text) is not None
 
 
 def duration(seconds: float | None) -> str:

@@ -232,7 +232,7 @@ _SIZES = (
     TextColumn("GPU-hours", "gpu_seconds", _hours),
 )
 _TENANTS = (
-    TextColumn("Tenant", "tenant"),
+    TextColumn("Tenant", "tenant", is_name=True),
     TextColumn("Jobs", "jobs"),
     TextColumn("GPU-hours", "gpu_seconds", _hours),
     TextColumn("Share", "share", _part),

@@ -16,6 +16,10 @@ class Written(click.ParamType[_Value], Generic[_Value]):
     def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
         self.name, self._read = name, read
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The name as it is written: click would show words that are typed in capitals."""
+        return self.name
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _Value:
         """The value; a default that is one already stays as it is."""
         if isinstance(value, str):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -34,7 +35,7 @@ def load_config(path: Path) -> Config:
     try:
         tree = tomllib.loads(text.decode())
     except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits
-        raise ConfigError(f"{path}: not TOML: {problem}") from None
+        raise ConfigError(f"{path}: not TOML: {_twice(problem, text.decode(errors='replace'))}") from None
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply: no key takes more than a table in a table") from None
     return from_tree(tree, str(path))
@@ -54,6 +55,8 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
     sections = {f.name: f for f in fields(Config) if f.name != "source"}
     built: dict[str, Any] = {"source": source}
     for name, value in tree.items():
+        if name not in sections and not isinstance(value, dict):
+            raise ConfigError(f"{source}: {name} stands in no section{_whose(name)}")
         if name not in sections:
             raise ConfigError(f"{source}: unknown section [{name}]; {did_you_mean(name, sections)}")
         if not isinstance(value, dict):
@@ -62,6 +65,22 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
     config = Config(**built)
     check(config)
     return config
+
+
+def _whose(key: str) -> str:
+    """The section that has such a key, as a cure."""
+    parts = ((each.name, getattr(Config(), each.name)) for each in fields(Config))
+    having = [name for name, part in parts if is_dataclass(part) and key in get_type_hints(type(part))]
+    return f": write it below [{having[0]}]" if having else ": there is no such key in any section"
+
+
+def _twice(problem: ValueError, text: str) -> str:
+    """TOML's complaint, with the key that is set twice: that it does not say."""
+    line = re.search(r"Cannot overwrite a value \(at line ([0-9]+)", str(problem))
+    if line is None:
+        return str(problem)
+    key = text.split("\n")[int(line[1]) - 1].partition("=")[0].strip()
+    return f"{key[:60]} is set twice, again in line {line[1]}: keep one of them"
 
 
 def _policy(tree: Mapping[str, Any], source: str) -> PolicySection:

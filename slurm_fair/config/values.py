@@ -32,7 +32,12 @@ def typed(value: Any, hint: Any, where: str) -> Any:
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
     kind = wanted.get(hint, "a number, or one of its words")
-    raise ConfigError(f"{where} must be {kind}, not {repr(value)[:60]}")
+    raise ConfigError(f"{where} must be {kind}, not {_in_toml(value)}")
+
+
+def _in_toml(value: Any) -> str:
+    """The value in TOML's words, as far as a line holds them."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)[:60]
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -50,7 +55,7 @@ def _weights(value: Any, where: str) -> dict[str, float]:
         fits = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not fits or not LEAST_WEIGHT <= weight <= MOST_NUMBER:
             wanted = f"a weight above 0, from {LEAST_WEIGHT:g} to {MOST_NUMBER:g}"
-            raise ConfigError(f"{where}.{name} must be {wanted}, not {repr(weight)[:60]}")
+            raise ConfigError(f"{where}.{name} must be {wanted}, not {_in_toml(weight)}")
     return {name: float(weight) for name, weight in value.items()}
 
 

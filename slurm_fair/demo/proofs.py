@@ -13,7 +13,7 @@ from typing import Any
 from slurm_fair.demo.measure import Measures
 from slurm_fair.demo.scenario import DemoJob, DemoScenario, Scheduler
 from slurm_fair.demo.stage import ActFacts
-from slurm_fair.model.counted import first_of
+from slurm_fair.model.counted import counted, first_of
 from slurm_fair_templates.demo_counter import verify
 
 _NAMED = 3  # offenders that a line names
@@ -201,6 +201,6 @@ def ticks(seconds: Sequence[float]) -> str:
         return "no ticks"
     ordered = sorted(seconds)
     return (
-        f"{len(ordered)} ticks, median {statistics.median(ordered):.2f} s, "
+        f"{counted(len(ordered), 'tick')}, median {statistics.median(ordered):.2f} s, "
         f"95 % below {ordered[int(0.95 * (len(ordered) - 1))]:.2f} s, longest {ordered[-1]:.2f} s"
     )

@@ -60,8 +60,8 @@ def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: 
 
 
 def parse_label(text: str) -> int:
-    """Key of an id as a user types it."""
+    """Key of an id as a user types it. Nothing is job 0: what happened to no job has that key."""
     match = _LABEL.fullmatch(text.strip())
-    if match is None or int(match[2] or 0) >= MOST_TASKS:
+    if match is None or int(match[1]) == 0 or int(match[2] or 0) >= MOST_TASKS:
         raise InputError(f"'{text}' is no job id: give a number (1234) or an array task (1234_5)")
     return pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)

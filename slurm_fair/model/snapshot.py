@@ -75,6 +75,8 @@ class Snapshot:
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
     rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
     reported: Reported | None = None  # by running jobs; None where nobody reports
+    # The least times (--time-min) of jobs with a deadline that are below their limits, by key.
+    least_times: Mapping[int, float] = field(default_factory=dict)
     profiles: Profiles | None = None  # of jobs whose speed is to be measured; None where nobody asks for it
 
     @property

@@ -8,6 +8,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.must_fit import must_fit_seconds
 from slurm_fair.policy.view import View
 
 Urgency: TypeAlias = Literal["tight", "any", "off"]  # the setting: which jobs with a deadline go first
@@ -48,11 +49,12 @@ class Deadlines:
 def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats, Bools]:
     """Seconds that each needs if it goes on, and if it starts anew; and where anybody knows that.
 
-    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left.
+    Slurm starts a job only when its whole time limit (or least time) fits before its deadline, however little of
+    it is left.
     Nobody knows how long a job takes that has neither a limit nor a report: it is too late once its deadline is
     past, and until then nothing shows that it must run now. Else a made-up deadline would starve its siblings.
     """
-    left, limit = view.told.left_seconds[rows], view.snapshot.jobs.time_limit_seconds[rows]
+    left, limit = view.told.left_seconds[rows], must_fit_seconds(view.snapshot)[rows]
     known = np.isfinite(left)
     left = np.where(known, left, np.maximum(ahead, 0.0))
     again = np.where(np.isfinite(limit), np.maximum(left, limit), left)

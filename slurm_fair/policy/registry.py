@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, redirect_stdout
@@ -76,6 +77,8 @@ def entry_of(name: str) -> EntryPoint:
     No package takes the name of another's policy without a word, ours included.
     """
     found = _found()
+    if not name:
+        raise PolicyError(f"the name of the policy is empty; known are {', '.join(sorted(found))}")
     if name not in found:
         raise PolicyError(f"unknown policy '{name}': {did_you_mean(name, sorted(found))}")
     rivals = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
@@ -135,6 +138,16 @@ def _at(error: BaseException) -> str:
     return f"{place}: " if place else ""
 
 
+# Types as msgspec names them, in the words of people.
+_IN_WORDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "true or false",
+    "str": "a text",
+    "null": "nothing",
+}
+
+
 def gist(error: BaseException) -> str:
     """An error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
@@ -151,6 +164,6 @@ def _value(name: str, kind: type[Any], hints: Mapping[str, object], key: str, va
     try:
         return msgspec.convert(value, type=hints[key])
     except msgspec.ValidationError as error:
-        what = str(error).replace("`", "")
+        what = re.sub("`([a-z]+)`", lambda kind: _IN_WORDS.get(kind[1], kind[1]), str(error)).replace("`", "")
         cure = f"{what[0].lower()}{what[1:]}: give {allowed(kind, key)}"
         raise refusal(name, key, value, cure) from error

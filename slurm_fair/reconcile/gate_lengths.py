@@ -11,6 +11,7 @@ import numpy as np
 
 from slurm_fair.model import LeaseTerms, Snapshot
 from slurm_fair.model.columns import Floats
+from slurm_fair.model.must_fit import latest_starts
 
 _LEAST_LOOKS = 4  # a gate is renewed when half of it is left: two looks later at the latest
 
@@ -22,10 +23,8 @@ def gate_lengths(snapshot: Snapshot, terms: LeaseTerms, now: float) -> Floats:
     deadline no more has the usual gate.
     """
     usual: Floats = np.full(len(snapshot.jobs), 2 * terms.term)
-    told = snapshot.told
-    if told is None:
+    if snapshot.told is None:
         return usual
-    limit = snapshot.jobs.time_limit_seconds
-    left = told.deadline - now - np.where(np.isfinite(limit), limit, 0.0)
+    left = latest_starts(snapshot) - now
     half = np.maximum(left / 2, _LEAST_LOOKS * terms.interval)
     return np.where(left > 0, np.minimum(usual, half), usual)

@@ -25,6 +25,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.model.ids import NO_TASK
+from slurm_fair.model.must_fit import least_seconds
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.elastic import Requests, asked_gpus, elastic_sizes, requests_of
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
@@ -92,6 +93,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         gpu_weights=weights,
         sizes=sizes,
         rigid=rigid,
+        least_times=least_seconds(key, raw["deadline"], raw["time_limit"], raw["must_fit"]),
         profiles=_profiles(jobs, seen.details.profiled, len(types)),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ _MOST_TEXT = 200
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
 MOST_SIZES = 16  # of MIN-MAX:STEP, as for fair-sbatch
 _SPAN = re.compile(r"([0-9]{1,6})-([0-9]{1,6})(?::([0-9]{1,6}))?")
+_WHOLE_DIGITS = 12
 _WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
 
 
@@ -70,6 +71,8 @@ def _within_a_century(text: str, seconds: float) -> float:
 
 def whole(text: str) -> int:
     """A whole number of 0 or more; `4.0` is one too."""
+    if text.isascii() and text.isdigit() and len(text.lstrip("0")) > _WHOLE_DIGITS:
+        raise BadCell(f"{shown(text)} is too large: at most {_WHOLE_DIGITS} digits")
     if _WHOLE.fullmatch(text) is None:
         raise BadCell(f"{shown(text)} is no whole number of 0 or more")
     return int(text.partition(".")[0])

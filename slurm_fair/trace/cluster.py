@@ -183,7 +183,7 @@ def _checked(key: str, value: Any, where: str) -> Any:
     fits = isinstance(value, int if isinstance(usual, int) else (int, float)) and not isinstance(value, bool)
     if not fits or not least <= value <= MOST:
         limits = f"from {least:g} to {MOST:g}" if key in _LEAST else "of 0 or more"
-        raise ConfigError(f"{where}: {key} must be {wanted} {limits}, not {shown(repr(value)[:80])}")
+        raise ConfigError(f"{where}: {key} must be {wanted} {limits}, not {repr(value)[:80]}")
     return value
 
 

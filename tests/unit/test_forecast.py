@@ -18,6 +18,7 @@ from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, decide, prepare, reconcile
 from slurm_fair.trace import uniform
 from tests.support.builders import JobSpec, job, snapshot
+from tests.support.deadline_views import with_deadlines
 from tests.support.fake_slurm import PushedClock
 from tests.support.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
 from tests.support.solving_policies import Solving, SolvingQuick
@@ -138,6 +139,13 @@ def test_a_job_whose_own_begin_time_lies_ahead_starts_then() -> None:
     waits = job(5, gpus=8, tenant="speech", blocked=Blocked.OWN_BEGIN, gate_until=T0 + 1500)
     record, standing = ticked(leased(1, "n1"), waits)
     assert expected(forecast(record, standing, RULES), "5") == pytest.approx(1500, abs=TERMS.interval)
+
+
+def test_a_job_that_is_too_late_for_its_deadline_takes_nobodys_place() -> None:
+    late, waits = job(5, gpus=32, time_limit_seconds=3600.0), job(6, gpus=32, submit=T0)
+    seen = snapshot(time=T0, nodes=NODES, jobs=[late, waits])
+    ahead = [forecast(*_of(with_deadlines(seen, j5=(s, 60.0)), RULES), RULES).starts for s in (1800.0, 1e6)]
+    assert [set(starts) == {parse_label("6")} for starts in ahead] == [True, False]
 
 
 def test_a_gate_of_ours_in_the_place_of_a_begin_time_does_not_say_when_its_job_starts() -> None:

@@ -106,6 +106,9 @@ def _backwards(start: str | None, end: str | None, period: Period) -> str:
         return f"--end {_as_read(end or 'now', period.end)} is before {known}: give a later one"
     if end is None:
         return f"--start {_as_read(start, period.start)} is not before now: give an earlier one, or --end"
+    if period.seconds == 0:
+        both = _as_read(start, period.start)
+        return f"--start {both} is --end {end} too: a period has a beginning and a later end"
     first, last = _as_read(start, period.start), _as_read(end, period.end)
     return f"--start {first} is not before --end {last}: swap them"
 

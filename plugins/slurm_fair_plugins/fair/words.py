@@ -89,7 +89,9 @@ def fact_of(worth: Worth, at: int, price_hours: float) -> str:
             return f"it is nearly done, with {left} left"
         if worth.limited.item(at):
             return f"its time limit leaves it {left} at most"
-        return f"it has run for about {_span(worth.run_left.item(at))}, and counts as having no more left"
+        ran = worth.ran.item(at)
+        has = f"has run for about {_span(ran)}" if ran > 0 else "has not run yet"
+        return f"how long it still takes is not known yet: it {has}, and counts as having {left} left"
     repaid = worth.repaid.item(at)
     more = f" and {_gpus(repaid)} that pay back what it lacks" if repaid >= _SOME_GPUS else ""
     of_quota = f"{_gpus(worth.ahead.item(at))} of {_gpus(worth.quota.item(at))} GPUs{more}"

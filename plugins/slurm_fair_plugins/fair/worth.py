@@ -105,6 +105,7 @@ class Worth:
     term: Codes  # Term
     left: Floats  # seconds that it counts as having left, with what a restart costs
     run_left: Floats  # seconds that it has left to run, without that
+    ran: Floats  # seconds that it has run
     at_best: Floats  # seconds in the fastest of its ways
     known: Bools  # whether anybody said so
     limited: Bools  # nobody did, and its time limit leaves it no more
@@ -166,7 +167,9 @@ class Worth:
             [Term.CLAIM, Term.MAKESPAN, Term.DEBT, Term.NEARLY_DONE, Term.QUOTA],
             Term.PRICE,
         )
-        sums = total, term.astype(np.int8), left, run_left, at_best, known, limited, slack, backlog, ahead
+        ran = view.ran_seconds[rows]
+        lefts = left, run_left, ran, at_best
+        sums = total, term.astype(np.int8), *lefts, known, limited, slack, backlog, ahead
         debt = np.where(debt > aims.debt_hours, debt, 0.0)
         return cls(rows, *sums, quota, repaid, debt, own, payers)
 

@@ -22,6 +22,7 @@ from slurm_fair.trace.cells import CENTURY
 
 FILE = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_NEVER = "never"
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], now-2weeks, today"
 
 
@@ -47,11 +48,20 @@ def seconds_above_zero(text: str) -> float:
 
 def _or_word(text: str, *words: str) -> float | str:
     """One of some words, or seconds."""
-    if text in words:
-        return text
+    if text.lower() in words:
+        return text.lower()
     if meant := nearest(text, words):
         raise click.BadParameter(f"{text!r} is no number of seconds above 0; did you mean {meant!r}?")
     return seconds_above_zero(text)
+
+
+def _seconds_or_never(text: str) -> float:
+    """Seconds, or inf for the word."""
+    if text.lower() == _NEVER:
+        return math.inf
+    if nearest(text, (_NEVER,)):
+        raise click.BadParameter(f"{text!r} is no number of seconds; did you mean {_NEVER!r}?")
+    return _seconds(text)
 
 
 def _half_life(text: str) -> float:
@@ -91,7 +101,7 @@ def _type_weights(text: str) -> dict[str, float]:
 SECONDS = Written("S", _seconds)
 SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
 HALF_LIFE = Written("S", _half_life)
-SECONDS_OR_NEVER = Written("S|never", lambda text: math.inf if text == "never" else _seconds(text))
+SECONDS_OR_NEVER = Written("S|never", lambda text: _seconds_or_never(text))
 RENEWAL: Written[float | str] = Written("S|auto|term", lambda text: _or_word(text, AUTO, A_TERM))
 INTERVAL: Written[float | str] = Written("S", lambda text: _or_word(text, AUTO))
 

@@ -98,6 +98,8 @@ def metrics_in(text: str) -> tuple[Metric, ...]:
             raise click.BadParameter(
                 f"no metric {key!r}; {did_you_mean(key, known, 'docs/metrics.md has them')}"
             )
+        if known[key] in found:
+            raise click.BadParameter(f"{text!r}: {key} is there twice: keep one of them")
         found.append(known[key])
     return tuple(found)
 

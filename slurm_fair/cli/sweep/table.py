@@ -23,6 +23,7 @@ from slurm_fair.cli.sweep.results_file import DONE, About, ResultsFile
 from slurm_fair.cli.sweep.task import Row
 from slurm_fair.cli.table import clean, takes_style
 from slurm_fair.errors import InputError
+from slurm_fair_accounting.forms import one_form
 from slurm_fair_accounting.render import NOTHING
 
 USUAL = (
@@ -57,8 +58,7 @@ def table_command(
 
     The file may be that of a sweep that still runs. docs/schema/sweep-table.json has the keys of --json.
     """
-    if as_json and as_csv:
-        raise InputError("--json and --csv: give one of them")
+    one_form({"--json": as_json, "--csv": as_csv})
     with ResultsFile.to_read(file) as results:
         about, rows = results.about(), results.rows()
     if about is None or not rows:

@@ -171,7 +171,7 @@ def _part(value: float | None) -> str:
 
 
 COLUMNS = (
-    TextColumn("Lease s", "lease_s", lambda seconds: f"{seconds:g}"),
+    TextColumn("Lease s", "lease_s", lambda seconds: f"{seconds:.12g}"),
     TextColumn("", "mark"),
     TextColumn("Sharing loss %", "ltgf_job_loss_fraction", _part),
     TextColumn("Unfair tenant hours %", "ltgf_tenant_unfair_fraction", _part),

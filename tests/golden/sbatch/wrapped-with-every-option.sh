@@ -36,6 +36,7 @@ slurm_fair_interrupted=
 slurm_fair_ending=
 slurm_fair_folder=
 slurm_fair_open=
+slurm_fair_look_seconds=${slurm_fair_look_seconds:-30} # a job that did not answer is requeued so long after its grace at the latest
 
 # The size of this run. What sbatch put into the environment of an elastic job is the size that was asked for, and
 # srun would give its steps no more (slurm-facts: stale-gpu-variables).
@@ -277,9 +278,17 @@ slurm_fair_watch() { # request, when it came
             asked=
         fi
         if [[ -n $answer || -n $last ]]; then break; fi
+        if [[ -z $asked ]] && { [[ -n $why ]] || ((SECONDS >= until + 8)); } && slurm_fair_is_withdrawn; then
+            slurm_fair_say_it_goes_on "$1" "nobody needs its GPUs any more"
+            return 0
+        fi
         [[ -n $slurm_fair_ending ]] || { sleep 0.2; } 2>/dev/null # bash would tell of a sleep that was ended
     done
-    if [[ -z $answer ]]; then return 0; fi
+    if [[ -z $answer ]]; then # its requeue comes with the look after the grace
+        [[ -z $asked ]] || slurm_fair_say "$asked"
+        slurm_fair_sleep "$slurm_fair_look_seconds" && slurm_fair_say_it_goes_on "$1" "nobody took the GPUs"
+        return 0
+    fi
     [[ $answer =~ \"saved\":\ true ]] && saved=true
     [[ $answer =~ $step ]] && step=" step ${BASH_REMATCH[1]}" || step=
     [[ $answer =~ $seconds ]] && seconds=" in ${BASH_REMATCH[1]} s" || seconds=
@@ -294,7 +303,22 @@ slurm_fair_watch() { # request, when it came
     elif [[ $slurm_fair_reports == auto ]]; then
         slurm_fair_sleep 3 && slurm_fair_tell_by_comment "$saved"
     fi
-    slurm_fair_sleep $((deadline - SECONDS)) && slurm_fair_say "nobody took the GPUs, the job goes on"
+    slurm_fair_sleep $((deadline - SECONDS)) && slurm_fair_say_it_goes_on "$1" "nobody took the GPUs"
+}
+
+# Whether a request that was not answered yet is withdrawn: the job is published with a lease that ends later, and
+# nothing is asked of it.
+slurm_fair_is_withdrawn() {
+    local said run='"restart": *([0-9]+)' end='"lease_end": *([0-9]{1,12})'
+    said=$(head -c 65536 -- "$SLURM_FAIR_PUBLISH_DIR/$slurm_fair_job.json" 2>/dev/null)
+    [[ $said != *'"asked"'* && $said =~ $run ]] && ((BASH_REMATCH[1] == slurm_fair_restart)) || return 1
+    [[ $said =~ $end ]] && ((BASH_REMATCH[1] > $(slurm_fair_now)))
+} 2>/dev/null
+
+slurm_fair_say_it_goes_on() { # request, why; nothing where a newer request has come
+    local number='"request": *([0-9]+)'
+    if [[ $(slurm_fair_get request) =~ $number ]] && ((BASH_REMATCH[1] > $1)); then return 0; fi
+    slurm_fair_say "$2, the job goes on"
 }
 
 slurm_fair_runs() { [[ -e /proc/$$/cwd ]]; }

@@ -128,6 +128,11 @@ ONE_END = {
         ("-S", "2099-05-01"),
         "--start 2099-05-01 is not before now: give an earlier one, or --end",
     ),
+    "no time at all": (
+        ("-S", "now", "-E", "now"),
+        "--start now (read as 2026-03-10T12:00:00) is --end now too: a period has a beginning and a "
+        "later end",
+    ),
     "a year of two digits": (
         ("-S", "05/19/97"),
         "--start 05/19/97 (read as 2097-05-19T00:00:00) is not before now: give an earlier one, or --end",
@@ -260,7 +265,6 @@ def test_help_names_every_report_and_every_option() -> None:
         "--start",
         "--end",
         "--tenant",
-        "--user",
         "--parsable2",
         "--csv",
         "--json",
@@ -268,6 +272,8 @@ def test_help_names_every_report_and_every_option() -> None:
         "--from",
     ):
         assert option in options
+    assert "--user" not in options, "it is refused there"
+    assert "--user" in run("jobs", "--help").stdout
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from slurm_fair_accounting import (
     parse_when,
 )
 from slurm_fair_accounting.render import as_put_out, cell, duration_text, safe, table
+from slurm_fair_accounting.render import width as columns_of
 from slurm_fair_accounting.source.period import Period, days
 from slurm_fair_accounting.table import Column, Kind, Report
 from tests.support import months, recorded
@@ -136,11 +137,11 @@ def test_columns_stand_below_each_other_where_names_are_escaped(encoding: str, s
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     with redirect_stdout(stream):
         lines = table(report).splitlines()[2:]
-    width = max(len("Tenant"), *map(len, shown))
+    width = max(len("Tenant"), *map(columns_of, shown))
     assert lines == [
         f"{'Tenant':<{width}}  Jobs",
         f"{'-' * width}  ----",
-        *(f"{name:<{width}}     7" for name in shown),
+        *(f"{name}{' ' * (width - columns_of(name))}     7" for name in shown),
     ]
 
 

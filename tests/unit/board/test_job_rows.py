@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 
 from slurm_fair.board.job_rows import job_rows
 from slurm_fair.forecast import Forecast
-from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Standing, Verdict
+from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Snapshot, Standing, Verdict
 from slurm_fair.model.ids import pack
 from slurm_fair.policy.decided import Decided
 from tests.support.accounts import Account, ledger
 from tests.support.board_scene import plan, tick
 from tests.support.builders import JobSpec, job, lease, leases, snapshot
+from tests.support.deadline_views import with_deadlines
 
 NOW = 5000.0
 RUNS = JobState.RUNNING
@@ -34,7 +36,29 @@ def _rows(
     terms: LeaseTerms | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The rows by job, in the order in which they stand."""
-    seen = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs)
+    return _rows_of(
+        snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs),
+        held,
+        rank=rank,
+        starts=starts,
+        not_before=not_before,
+        decided=decided,
+        accounts=accounts,
+        terms=terms,
+    )
+
+
+def _rows_of(
+    seen: Snapshot,
+    held: Leases | None = None,
+    *,
+    rank: Mapping[int, int] | None = None,
+    starts: Mapping[int, float] | None = None,
+    not_before: Mapping[int, float] | None = None,
+    decided: Decided | None = None,
+    accounts: Mapping[str, Account] | None = None,
+    terms: LeaseTerms | None = None,
+) -> dict[str, dict[str, Any]]:
     ranks = [(rank or {}).get(int(key) >> 23, -1) for key in seen.jobs.key]
     planned = plan(seen, [Verdict.LEAVE] * len(seen.jobs), ("others are owed more",), rank=np.array(ranks))
     record = tick(seen, planned, terms=terms or LeaseTerms(term=900.0))
@@ -156,3 +180,24 @@ def test_every_row_has_every_column() -> None:
     rows = _rows([job(1, state=RUNS), job(2), job(3, task=4)])
     assert len({tuple(row) for row in rows.values()}) == 1
     assert {type(row["gpus"]) for row in rows.values()} == {int}
+
+
+def test_a_job_that_would_start_too_late_for_its_deadline_has_no_expected_start() -> None:
+    """Slurm starts a job only while its whole limit, or its least time, fits before its deadline."""
+    nodes = {"n1": 8}
+    hour = [job(number, time_limit_seconds=3600.0) for number in range(1, 6)]
+    deadlines = {"j1": (1800.0, 1.0), "j4": (1800.0, 1.0), **dict.fromkeys(("j2", "j3", "j5"), (3700.0, 1.0))}
+    starts = {pack(1): NOW + 30, pack(2): NOW + 30, pack(3): NOW + 200, pack(4): NOW + 30}
+    seen = with_deadlines(snapshot(time=NOW, nodes=nodes, jobs=hour), **deadlines)
+    seen = replace(seen, least_times={pack(4): 600.0, pack(99): 1.0})
+    rows = _rows_of(seen, starts=starts, not_before={pack(5): NOW + 500})
+    said = {
+        name: (row["latest_start"], row["expected_start"], row["not_before"]) for name, row in rows.items()
+    }
+    assert said == {
+        "1": (NOW - 1800, None, None),
+        "2": (NOW + 100, NOW + 30, None),
+        "3": (NOW + 100, None, NOW + 100),
+        "4": (NOW + 1200, NOW + 30, None),
+        "5": (NOW + 100, None, NOW + 100),
+    }

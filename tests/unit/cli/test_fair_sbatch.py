@@ -85,7 +85,7 @@ def argv(folder: Path) -> list[str]:
 def test_where_no_configuration_can_be_read_the_usual_gate_is_set(folder: Path, text: str | None) -> None:
     if text is not None:
         (folder / "slurm-fair.toml").write_text(text)
-    assert site_gate() == SiteGate("begin", 1800, "", "auto", math.inf)
+    assert site_gate() == SiteGate("begin", 1800, "", "auto", math.inf, math.inf)
 
 
 def test_the_gate_holds_for_two_leases_of_the_site(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_gate_holds_for_two_leases_of_the_site(folder: Path) -> None:
         lease={"term": 450.7, "publish_dir": f"'{folder}'"},
         slurm={"gate": "'hold'", "reports": "'comment'"},
     )
-    assert site_gate() == SiteGate("hold", 901, str(folder), "comment", 0)
+    assert site_gate() == SiteGate("hold", 901, str(folder), "comment", 0, 600.0)
 
 
 STOPPED, BLIND, PAUSED, SHADOW = (
@@ -226,7 +226,7 @@ def test_a_command_takes_the_place_of_a_script_and_not_both() -> None:
         (8, 0, "", ()),
         (0, 1, "", (NO_PROFILER,)),
         (0, 1, "--no-requeue", (NO_PROFILER,)),
-        (8, 9, "--no-requeue", (TOO_BIG.format(gpus=9, most=8),)),
+        (8, 9, "--no-requeue", (TOO_BIG.format(asked="9 GPUs", most=8),)),
         (8, 8, "--no-requeue", (NOT_REQUEUED,)),
         (math.inf, 8, "--no-requeue", (NOT_REQUEUED,)),
     ],

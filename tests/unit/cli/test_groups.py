@@ -49,3 +49,5 @@ def test_a_metric_is_named_by_its_key() -> None:
     assert [metric.key for metric in metrics_in(" jct_mean_s , makespan_s")] == ["jct_mean_s", "makespan_s"]
     with pytest.raises(click.BadParameter, match="no metric 'unheard-of'"):
         metrics_in("unheard-of")
+    with pytest.raises(click.BadParameter, match="makespan_s is there twice: keep one of them"):
+        metrics_in("makespan_s,jct_mean_s,makespan_s")

@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair.cli.base import ended_in_one_line, our_version
 from slurm_fair.cli.fair_sbatch import fair_sbatch
-from slurm_fair.cli.main import _COMMANDS, cli
+from slurm_fair.cli.main import _COMMANDS, cli, report_main
 from slurm_fair.store import open_journal
 from tests.support.command_line import Said, call
 
@@ -270,3 +270,13 @@ def test_in_a_folder_that_was_removed_a_command_ends_in_one_line(
     )
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert said in done.stderr
+
+
+def test_the_other_name_of_reports_tells_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["slurm-fair-acct", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        report_main()
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"slurm-fair-acct, version {our_version()}\n"

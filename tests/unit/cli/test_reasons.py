@@ -254,15 +254,19 @@ def test_what_happened_is_told_in_sentences(kind: str, detail: dict[str, Any], w
     assert words in line
 
 
-@pytest.mark.parametrize("blocked", ["", "kept"])
+@pytest.mark.parametrize("blocked", ["", "kept", "user_hold"])
 @pytest.mark.parametrize(("latest", "missed"), [(None, False), (NOW + 1, False), (NOW - 1, True)])
 def test_a_job_that_is_too_late_for_its_deadline_hears_so_whatever_else_it_waits_for(
     board: Board, blocked: str, latest: float | None, missed: bool
 ) -> None:
     change = {"blocked": blocked, "latest_start": latest}
     jobs = tuple({**row, **change} if row["job"] == "10" else row for row in board.jobs)
-    said = " ".join(full(replace(board, jobs=jobs), "10"))
-    assert ("it can no longer make its deadline" in said) is missed
+    late = replace(board, jobs=jobs)
+    said = full(late, "10")
+    ends = "it can no longer make its deadline: Slurm ends it instead of starting it"
+    assert said.count(ends) == missed
+    assert not missed or said[blocked == "user_hold" :] == [ends]
+    assert (short(late, "10") == ends) is (missed and blocked != "user_hold")
 
 
 def test_of_free_gpus_it_is_not_said_that_they_wait_for_a_gang_that_they_do_not_fit(board: Board) -> None:

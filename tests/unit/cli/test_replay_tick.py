@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,9 @@ from slurm_fair.policy import registry
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.tick import Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
+from tests.support.board_scene import plan as plan_of
 from tests.support.board_scene import recorded
+from tests.support.board_scene import tick as tick_of
 from tests.support.builders import snapshot
 from tests.support.fake_slurm import PushedClock
 from tests.support.tick_bench import BEGAN, TERMS, StubCluster, gated, running
@@ -49,6 +52,13 @@ def replayed(tmp_path: Path, note: str) -> Result:
     config = tmp_path / "fair.toml"
     config.write_text(f'[storage]\ndir = "{storage}"\n[lease]\npublish_dir = ""\n')
     return CliRunner().invoke(cli, ["--config", str(config), "replay-tick"])
+
+
+def test_a_tick_without_a_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = snapshot(time=BEGAN, nodes={"n1": 8}, jobs=[])
+    alone = tick_of(empty, plan_of(empty, [], ("nothing",))), Standing.new(BEGAN)
+    monkeypatch.setattr(sys.modules[__name__], "recorded", lambda: alone)
+    assert replayed(tmp_path, "").stdout.splitlines()[0] == "tick 1: no job was there"
 
 
 def a_sibling_gives_way(journal: SqliteJournal, given: Mapping[str, Any], unnamed: bool) -> None:

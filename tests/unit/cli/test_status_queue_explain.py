@@ -349,6 +349,13 @@ def test_the_id_of_an_array_is_answered_with_its_tasks(view: View, storage: Path
     assert shown(view, "explain", "20")["tasks"] == ["20_1", "20_2", "20_3"]
 
 
+def test_a_task_of_a_job_that_is_no_array_is_refused(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    said = view("explain", "10_1")
+    assert (said.code, said.out) == (2, "")
+    assert "job 10 is no array, so it has no task 10_1: ask for `slurm-fair explain 10`" in said.complaint
+
+
 def finished(label: str, end: float, user: str = "sue") -> Event:
     detail = {
         "had": 7200.0, "owed": 3600.0, "waited": 60.0, "ran": 900.0, "rho": 2.0, "restarts": 1,

@@ -272,3 +272,20 @@ def test_slurm_is_asked_how_many_nodes_a_job_may_have_where_the_policy_spreads_g
     policy: dict[str, Any], may_spread: bool
 ) -> None:
     assert from_tree({"policy": policy}, "x").cluster.gangs_may_spread is may_spread
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[lease]\nterm = 5\nterm = 6\n", "term is set twice, again in line 3: keep one of them"),
+        ("term = 5\n", "term stands in no section: write it below [lease]"),
+        ("tern = 5\n", "tern stands in no section: there is no such key in any section"),
+        ("[leese]\nterm = 5\n", "unknown section [leese]; did you mean 'lease'?"),
+        ("[lease]\nterm = true\n", "lease.term must be a number, not true"),
+    ],
+)
+def test_the_key_that_is_wrong_is_named_in_words_of_the_file(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path / "c.toml")
+    assert words in str(caught.value)

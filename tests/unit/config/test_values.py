@@ -27,9 +27,9 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("{ a100 = { net = 5e9 } }", LinkSetting, {"a100": {"net": 5e9}}),
 ]
 BAD: list[tuple[str, Any, str]] = [
-    ("true", float, "x.y must be a number, not True"),
+    ("true", float, "x.y must be a number, not true"),
     ("1", bool, "x.y must be true or false, not 1"),
-    ("true", int, "x.y must be a whole number, not True"),
+    ("true", int, "x.y must be a whole number, not true"),
     ("2", str, "x.y must be a string, not 2"),
     ('"gpu"', tuple[str, ...], 'x.y must be a list of names, such as ["gpu"]'),
     ('[""]', tuple[str, ...], "x.y must be a list of names"),

@@ -35,6 +35,9 @@ def test_a_label_is_read_and_written_alike(text: str) -> None:
         f"1_{LAST_TASK + 1}",
         "2_9999999",
         "5_[1-3]",
+        "0",
+        "00",
+        "0_3",
         "+5",
     ],
 )

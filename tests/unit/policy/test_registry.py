@@ -33,14 +33,25 @@ def test_settings_reach_the_fields() -> None:
 
 WRONG: list[tuple[str, dict[str, object], type[SlurmFairError], str]] = [
     ("astrea", {}, PolicyError, "unknown policy 'astrea': did you mean 'astraea'?"),
+    ("", {}, PolicyError, "the name of the policy is empty; known are "),
     ("zzz", {}, PolicyError, "unknown policy 'zzz': known are "),
     ("astraea", {"choose_shares": "quota"}, ConfigError, "'choose_shares': did you mean 'choose_share'?"),
     ("astraea", {"qqq": 1}, ConfigError, "'qqq': known are choose_share, early_starts, keep_long_renewed"),
     ("astraea", {"choose_share": "quotas"}, ConfigError, "choose_share = 'quotas': did you mean 'quota'?"),
-    ("astraea", {"keep_long_renewed": "3"}, ConfigError, "keep_long_renewed = '3': expected int, got str"),
-    ("astraea", {"keep_long_renewed": True}, ConfigError, "expected int, got bool"),
+    (
+        "astraea",
+        {"keep_long_renewed": "3"},
+        ConfigError,
+        "keep_long_renewed = '3': expected a whole number, got a text",
+    ),
+    ("astraea", {"keep_long_renewed": True}, ConfigError, "expected a whole number, got true or false"),
     ("astraea", {"keep_long_renewed": -1}, ConfigError, "keep_long_renewed = -1: give a whole number from 0"),
-    ("astraea", {"new_jobs_first": 1}, ConfigError, "new_jobs_first = 1: expected bool, got int"),
+    (
+        "astraea",
+        {"new_jobs_first": 1},
+        ConfigError,
+        "new_jobs_first = 1: expected true or false, got a whole number",
+    ),
     ("astraea", {"placement": "consolidate"}, ConfigError, "'consolidate': did you mean 'consolidated'?"),
 ]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from slurm_fair_templates import Options, split, submit_argv
+from slurm_fair.errors import TemplateError
+from slurm_fair_templates import Options, refuse_too_late, split, submit_argv
 from slurm_fair_templates.deadline import seconds_ahead
 from tests.support.zones import local_time
 
@@ -90,3 +91,28 @@ def test_deadlines_are_read_as_sbatch_reads_them(text: str, ahead: int | None) -
 def test_of_a_job_submitted_some_other_time_only_what_is_relative_is_known() -> None:
     known = [seconds_ahead(text, None) for text in ("now+90", "uts1700000100", "2023-11-15", "17:14")]
     assert known == [90, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines", "environ", "said"),
+    [
+        (["--deadline=now+30minutes", "--time=60"], "", {}, "--time=60"),
+        (["--deadline=now+30minutes"], "#SBATCH -t 1:00:00", {}, "--time=1:00:00"),
+        (["--deadline=now+1800"], "", {"SBATCH_TIMELIMIT": "31"}, "SBATCH_TIMELIMIT=31"),
+        (["--deadline=now+30minutes", "--time=60", "--time-min=31"], "", {}, "--time-min=31"),
+        (["--deadline=now+30minutes", "--time=60", "--time-min=30"], "", {}, ""),
+        (["--deadline=now+30minutes", "--time=30"], "", {}, ""),
+        (["--deadline=now+30minutes"], "", {}, ""),
+        (["--deadline=teatime", "--time=60"], "", {}, ""),
+        (["--time=60"], "", {}, ""),
+    ],
+)
+def test_a_time_that_does_not_fit_before_the_deadline_is_refused(
+    words: list[str], lines: str, environ: dict[str, str], said: str
+) -> None:
+    given = split([GPU, *words, "s"]), f"#!/bin/sh\n{lines}\n", NOW, environ
+    if not said:
+        refuse_too_late(*given)
+        return
+    with pytest.raises(TemplateError, match=f"^{said} does not fit before --deadline=now"):
+        refuse_too_late(*given)

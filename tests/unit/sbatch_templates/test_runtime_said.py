@@ -184,6 +184,48 @@ def test_a_job_whose_gpus_nobody_took_says_that_it_goes_on(start: Callable[..., 
     run.says("slurm_fair: nobody took the GPUs, the job goes on\n")
 
 
+def renewed(folder: Path) -> None:
+    """The controller's publication of a job whose request is withdrawn."""
+    (folder / "7.json").write_text(json.dumps({"v": 1, "restart": 0, "lease_end": time.time() + 99.5}))
+
+
+def test_a_job_that_has_not_answered_hears_that_its_request_is_withdrawn(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(SLEEPER, options=Options(publish_dir=str(tmp_path), grace_seconds=60))
+    run.says("ready")
+    published(tmp_path, {"job": "10", "tenant": "speech"})
+    run.ask()
+    run.says("for job 10 of speech")
+    assert "goes on" not in run.text()
+    renewed(tmp_path)
+    run.says("slurm_fair: nobody needs its GPUs any more, the job goes on\n")
+
+
+def test_a_request_that_was_withdrawn_before_anybody_read_it_is_told_too(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(SLEEPER, options=Options(publish_dir=str(tmp_path), grace_seconds=60))
+    run.says("ready")
+    renewed(tmp_path)
+    run.ask()
+    run.says("slurm_fair: nobody needs its GPUs any more, the job goes on\n")
+    assert said(run)[0] == "asked to save at TIME"
+
+
+def test_a_job_that_never_answers_says_that_it_goes_on_and_once_for_two_requests(
+    start: Callable[..., Run],
+) -> None:
+    run = start(SLEEPER, options=Options(grace_seconds=2), slurm_fair_look_seconds="1")
+    run.says("ready")
+    run.ask()
+    run.until(lambda: run.read("request.json").get("request") == 1)
+    run.ask()
+    run.says("slurm_fair: nobody took the GPUs, the job goes on\n")
+    run.requeue()
+    assert said(run) == [*["asked to save at TIME"] * 2, "nobody took the GPUs, the job goes on"]
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

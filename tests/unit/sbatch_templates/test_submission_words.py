@@ -137,8 +137,8 @@ def test_who_asks_a_site_without_a_profiler_is_told(tmp_path: Path, enabled: str
     ("options", "said"),
     [
         (["--gpus=4"], []),
-        (["--gpus=5"], [TOO_BIG.format(gpus=5, most=4)]),
-        (["--gpus=5", "--gpus-choices=1,5"], [TOO_BIG.format(gpus=5, most=4)]),
+        (["--gpus=5"], [TOO_BIG.format(asked="5 GPUs", most=4)]),
+        (["--gpus=5", "--gpus-choices=1,5"], [TOO_BIG.format(asked="5 GPUs", most=4)]),
         (
             ["--gpus=4", "--no-requeue"],
             [NOT_REQUEUED, "--no-requeue: the job is never asked to give its GPUs back"],

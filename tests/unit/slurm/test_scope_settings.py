@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.model import Snapshot
+from slurm_fair.model.must_fit import latest_starts, must_fit_seconds
 from tests.support.shared_site import Site
 
 
@@ -75,3 +76,15 @@ def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float,
     now = site.world.clock.now()
     site.world.submit(1, "a", begin=now + 500, time_limit=3_600.0, deadline=now + 3_600 + spare)
     assert site.look().jobs.revocable.tolist() == [revocable]
+
+
+def test_the_least_time_of_a_job_with_a_deadline_is_what_must_fit() -> None:
+    site = Site()
+    now = site.world.clock.now()
+    for least in ("10:00", "N/A", "1:00:00"):
+        job = site.world.submit(1, "a", begin=now + 500, time_limit=3_600.0, deadline=now + 5_000)
+        site.world.record(job).raw = {"MinTime": least}
+    seen = site.look()
+    assert (must_fit_seconds(seen) - [600.0, 3600.0, 3600.0]).tolist() == [0.0] * 3
+    assert (latest_starts(seen) - seen.time).round().tolist() == [4400.0, 1400.0, 1400.0]
+    assert list(seen.least_times.values()) == [600.0]

@@ -63,6 +63,7 @@ def test_a_run_time_that_is_not_given_is_no_number() -> None:
         (cells.duration_or_nan, f"{CENTURY + 1:.0f}", "more than a hundred years"),
         (cells.duration_or_nan, "0", "must be above 0"),
         (cells.whole, "1.5", "is no whole number"),
+        (cells.whole, "9999999999999", "is too large: at most 12 digits"),
         (cells.whole, "-1", "is no whole number"),
         (cells.one_or_more_or_nan, "0.5", "must be 1 or more"),
         (cells.weight, "1e-13", "is too small"),

@@ -58,17 +58,17 @@ def test_no_cluster_is_made_of_no_gpus(gpus: int, per_node: int) -> None:
         ('[[nodes]]\nname = "n1"\ngpus = -1', "gpus must be a whole number of 0 or more"),
         (
             '[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 0',
-            "speed must be a number from 1e-12 to 1e+12, not '0'",
+            "speed must be a number from 1e-12 to 1e+12, not 0",
         ),
         (
             '[[nodes]]\nname = "n1"\ngpus = 1\nspeed = -1',
-            "speed must be a number from 1e-12 to 1e+12, not '-1'",
+            "speed must be a number from 1e-12 to 1e+12, not -1",
         ),
-        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e-300', "from 1e-12 to 1e+12, not '1e-300'"),
-        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e300', "from 1e-12 to 1e+12, not '1e+300'"),
+        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e-300', "from 1e-12 to 1e+12, not 1e-300"),
+        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e300', "from 1e-12 to 1e+12, not 1e+300"),
         (
             '[[nodes]]\nname = "n1"\ngpus = 1\nmemory_gb = -1',
-            "memory_gb must be a number of 0 or more, not '-1'",
+            "memory_gb must be a number of 0 or more, not -1",
         ),
         ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = nan', "speed must be a number"),
         ("[[nodes]]\nname = 1\ngpus = 1", "name must be a printable text"),

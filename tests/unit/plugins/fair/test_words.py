@@ -73,10 +73,15 @@ def test_a_claim_is_told_with_the_time_that_is_left_for_it() -> None:
     assert reasons(seen.snapshot, plan)["1"] == "it is 15 min late for its fair finish time"
 
 
+UNKNOWN = "how long it still takes is not known yet"
+
+
 @pytest.mark.parametrize(
     ("ran", "text"),
     [
-        (0.25, "it has run for about 15 min, and counts as having no more left"),
+        (0.0, f"{UNKNOWN}: it has not run yet, and counts as having 3 min left"),
+        (0.01, f"{UNKNOWN}: it has run for about 30 s, and counts as having 3 min left"),
+        (0.25, f"{UNKNOWN}: it has run for about 15 min, and counts as having 30 min left"),
         (9.0, "the 18 h that it counts as having left are above the price of 1 h"),
     ],
 )
