@@ -261,7 +261,8 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     seconds = gate_lengths(snapshot, terms, now)
     well_gated = (jobs.gate_until >= now + terms.term) & (seconds >= 2 * terms.term)
     well_gated &= jobs.gated & ~jobs.pinned
-    well_gated &= jobs.unblocked
+    # An array's own limit changes nothing about the gates of its tasks, and may keep many thousands back.
+    well_gated &= jobs.unblocked | (jobs.blocked == Blocked.ARRAY_LIMIT)
     well_gated &= ~_as_submitted(jobs)
     rows: Ints = (waiting & ~well_gated).nonzero()[0]
     if not rows.size:
