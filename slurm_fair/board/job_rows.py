@@ -188,10 +188,13 @@ def _expected_seconds(record: TickRecord) -> Floats:
 
 
 def _latest_starts(record: TickRecord) -> list[float | None]:
-    """The latest instant at which each job must start, to end before its deadline; None without a deadline."""
-    told = record.snapshot.told
+    """The latest instant at which Slurm would start each job, for its deadline; None without a deadline.
+
+    Of a job without a limit it is the instant at which it must start to end before its deadline.
+    """
+    told, must_fit = record.snapshot.told, record.snapshot.must_fit_seconds
     deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
-    return known(deadline - _expected_seconds(record))
+    return known(deadline - np.where(np.isfinite(must_fit), must_fit, _expected_seconds(record)))
 
 
 def _nodes(record: TickRecord) -> list[str]:

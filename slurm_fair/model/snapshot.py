@@ -98,6 +98,15 @@ class Snapshot:
         return gpus if self.sizes is None else self.sizes.usual_gpus(gpus)
 
     @property
+    def must_fit_seconds(self) -> Floats:
+        """Seconds that Slurm wants before each job's deadline to start it: its least time, else its limit."""
+        limit = self.jobs.time_limit_seconds
+        if self.told is None:
+            return limit
+        least = self.told.must_fit_seconds
+        return np.where(np.isnan(least), limit, least)
+
+    @property
     def tenant_gpus_aside(self) -> Ints:
         """GPUs that jobs which are left alone hold now, by tenant."""
         if self.aside is None:

@@ -86,7 +86,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     return Snapshot(
         seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
-        _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
+        _texts(seen.queue.qos, raw["qos"]), _told(raw, len(types)),
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
         aside=aside,
         gpu_weights=weights,
@@ -121,12 +121,15 @@ def _holdings(
     return everyone[:first], everyone[first:], *held.split(first)
 
 
-def _told(deadline: Floats, gpu_types: int) -> Told | None:
-    """Users' declarations on the work: Slurm's own records hold a deadline alone, where one was given."""
+def _told(raw: NDArray[np.void], gpu_types: int) -> Told | None:
+    """Users' declarations on the work: Slurm's own records hold deadlines alone, and what must fit before them."""
+    deadline = raw["deadline"]
     if not deadline.any():
         return None
     told = Told.nothing(len(deadline), gpu_types)
-    return told.with_columns(deadline=np.where(deadline > 0, deadline, np.inf))
+    return told.with_columns(
+        deadline=np.where(deadline > 0, deadline, np.inf), must_fit_seconds=raw["must_fit"].copy()
+    )
 
 
 def _graces(raw: NDArray[np.void], key: Ints, seen: Sighting) -> dict[int, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from slurm_fair.board.job_rows import job_rows
 from slurm_fair.forecast import Forecast
-from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Standing, Verdict
+from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Standing, Told, Verdict
 from slurm_fair.model.ids import pack
 from slurm_fair.policy.decided import Decided
 from tests.support.accounts import Account, ledger
@@ -32,9 +33,10 @@ def _rows(
     decided: Decided | None = None,
     accounts: Mapping[str, Account] | None = None,
     terms: LeaseTerms | None = None,
+    told: Told | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The rows by job, in the order in which they stand."""
-    seen = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs)
+    seen = replace(snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs), told=told)
     ranks = [(rank or {}).get(int(key) >> 23, -1) for key in seen.jobs.key]
     planned = plan(seen, [Verdict.LEAVE] * len(seen.jobs), ("others are owed more",), rank=np.array(ranks))
     record = tick(seen, planned, terms=terms or LeaseTerms(term=900.0))
@@ -110,6 +112,17 @@ def test_instants_that_are_none_are_said_to_be() -> None:
         (None, None),
     ]
     assert {row["latest_start"] for row in rows.values()} == {None}
+
+
+def test_the_latest_start_of_a_job_with_a_deadline_is_when_slurm_would_start_it_last() -> None:
+    jobs = [job(1, time_limit_seconds=1200.0), job(2, time_limit_seconds=1200.0), job(3), job(4)]
+    told = Told.nothing(4, 1).with_columns(
+        deadline=np.array([9000.0, 9000.0, 9000.0, math.inf]),
+        must_fit_seconds=np.array([math.nan, 300.0, math.nan, math.nan]),
+        declared_seconds=np.array([60.0, 60.0, 60.0, 60.0]),
+    )
+    rows = _rows(jobs, told=told)
+    assert [rows[name]["latest_start"] for name in "1234"] == [7800.0, 8700.0, 8940.0, None]
 
 
 def test_an_expected_start_is_not_behind_and_only_of_a_job_that_waits() -> None:

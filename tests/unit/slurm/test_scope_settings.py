@@ -69,6 +69,17 @@ def test_a_waiting_job_with_a_deadline_and_no_limit_cannot_be_taken_back(
     assert site.look().jobs.revocable.tolist() == [revocable]
 
 
+@pytest.mark.parametrize(("least", "seconds"), [("5:00", 300.0), ("0:00", 1200.0)])
+def test_the_least_time_of_a_job_must_fit_before_its_deadline_else_its_limit(
+    least: str, seconds: float
+) -> None:
+    site = Site()
+    now = site.world.clock.now()
+    job = site.world.submit(1, "a", begin=now + 500, time_limit=1200.0, deadline=now + 900)
+    site.world.record(job).raw = {"MinTime": least}
+    assert site.look().must_fit_seconds.tolist() == [seconds]
+
+
 @pytest.mark.parametrize(("spare", "revocable"), [(5_000.0, True), (500.0, False)])
 def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float, revocable: bool) -> None:
     site = Site()
