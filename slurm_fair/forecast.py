@@ -28,7 +28,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find, ranks, take_or
 from slurm_fair.model.gpu_weight import of_jobs
-from slurm_fair.model.must_fit import latest_starts
+from slurm_fair.model.latest_starts import latest_starts
 from slurm_fair.model.sizes import with_gangs
 from slurm_fair.policy.protocol import QuickPolicy, solves
 from slurm_fair.reconcile import apply_plan

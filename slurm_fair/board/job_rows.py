@@ -29,7 +29,7 @@ from slurm_fair.model import (
     labels,
 )
 from slurm_fair.model.columns import Floats, Ints, find, take_or
-from slurm_fair.model.must_fit import latest_starts
+from slurm_fair.model.latest_starts import latest_starts
 from slurm_fair.model.reservation import reservations
 from slurm_fair.policy.decided import Decided
 from slurm_fair.reconcile.for_whom import requests

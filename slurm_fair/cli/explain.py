@@ -170,7 +170,7 @@ _CURES = {
         ),
         Blocked.DEPENDENCY: "it waits for another job (see `scontrol show job {job}`)",
         Blocked.OWN_BEGIN: "its own --begin lies ahead",
-        Blocked.ARRAY_LIMIT: "its array's own %limit is reached",
+        Blocked.ARRAY_LIMIT: "it takes part as soon as another task of its array has ended",
         Blocked.PARTITION: "its partition is down",
         Blocked.IMPOSSIBLE: "it asks for more GPUs than the cluster has: submit it smaller",
         Blocked.BACKOFF: "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",

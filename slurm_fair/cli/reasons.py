@@ -84,7 +84,7 @@ class Reasons:
         late = [_ENDS_IT] if self.is_too_late(row) else []
         if late and _waits(row):
             return late
-        if not _waits(row) or _is_limited(row):
+        if not _waits(row):
             return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
         return [*own, *self.held(), *self._of_the_plan()]
@@ -240,7 +240,7 @@ class Reasons:
 
     def _limited(self, row: Row, word: str) -> str:
         """Names the tasks of its array that take up its limit, or go before it."""
-        ahead = [job for job in self._ranked if not _is_limited(job) and _array(job) == _array(row)]
+        ahead = [job for job in self._ranked if _array(job) == _array(row)]
         tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
         first = f"{_listed(ahead)}, which {'goes' if len(ahead) == 1 else 'go'} before it"
         if tasks:
@@ -256,11 +256,12 @@ class Reasons:
 
 def _waits(job: Row) -> bool:
     """True for a job that waits for GPUs alone, also where none could start it now: it is outside of the line."""
-    return is_waiting(job) and may_be_planned(job) and has_verdict(job, Verdict.WAIT, Verdict.LEAVE)
+    waits = is_waiting(job) and may_be_planned(job) and has_verdict(job, Verdict.WAIT, Verdict.LEAVE)
+    return waits and not _is_limited(job)
 
 
 def _is_limited(job: Row) -> bool:
-    """True if it waits for its array's own limit, whether Slurm says so or the plan."""
+    """True if it waits for its array's own limit, and for no GPUs: it stands in no line."""
     return bool(job["why"] == BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
 
 
@@ -269,7 +270,7 @@ def _array(job: Row) -> str:
 
 
 def _in_line(job: Row) -> bool:
-    return is_waiting(job) and job["rank"] >= 0 and not is_starting(job)
+    return is_waiting(job) and job["rank"] >= 0 and not is_starting(job) and not _is_limited(job)
 
 
 def _way_back(job: Row) -> WayBack:

@@ -75,8 +75,6 @@ class Snapshot:
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
     rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
     reported: Reported | None = None  # by running jobs; None where nobody reports
-    # The least times (--time-min) of jobs with a deadline that are below their limits, by key.
-    least_times: Mapping[int, float] = field(default_factory=dict)
     profiles: Profiles | None = None  # of jobs whose speed is to be measured; None where nobody asks for it
 
     @property
@@ -98,6 +96,15 @@ class Snapshot:
         """The size of each job with which declared run times are meant."""
         gpus = self.jobs.gpus
         return gpus if self.sizes is None else self.sizes.usual_gpus(gpus)
+
+    @property
+    def must_fit_seconds(self) -> Floats:
+        """Seconds that Slurm wants before each job's deadline to start it: its least time, else its limit."""
+        limit = self.jobs.time_limit_seconds
+        if self.told is None:
+            return limit
+        least = self.told.must_fit_seconds
+        return np.where(np.isnan(least), limit, least)
 
     @property
     def tenant_gpus_aside(self) -> Ints:

@@ -37,6 +37,7 @@ class Told(Columns):
     # Deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so.
     left_spread: Floats
     deadline: Floats  # instant by which its user wants it done; inf = none
+    must_fit_seconds: Floats  # of its time limit, before its deadline at a start; nan = all of it
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
     spread_rate: Floats  # [the same]: on more nodes than the gang needs, against well placed on that type
@@ -58,6 +59,7 @@ class Told(Columns):
             epochs=unknown,
             left_spread=unknown,
             deadline=np.full(rows, np.inf),
+            must_fit_seconds=unknown,
             steps_per_second=unknown,
             rate=np.ones((rows, gpu_types)),
             spread_rate=np.ones((rows, gpu_types)),

@@ -8,7 +8,6 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.model.must_fit import must_fit_seconds
 from slurm_fair.policy.view import View
 
 Urgency: TypeAlias = Literal["tight", "any", "off"]  # the setting: which jobs with a deadline go first
@@ -49,13 +48,15 @@ class Deadlines:
 def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats, Bools]:
     """Seconds that each needs if it goes on, and if it starts anew; and where anybody knows that.
 
-    Slurm starts a job only when its whole time limit (or least time) fits before its deadline, however little of
-    it is left.
-    Nobody knows how long a job takes that has neither a limit nor a report: it is too late once its deadline is
-    past, and until then nothing shows that it must run now. Else a made-up deadline would starve its siblings.
+    Slurm starts a job only when its whole time limit, or its least time if it has one, fits before its deadline,
+    however little of it is left. Where a limit alone tells how long a job takes, that much is enough. Nobody knows
+    how long a job takes that has neither a limit nor a report: it is too late once its deadline is past, and until
+    then nothing shows that it must run now. Else a made-up deadline would starve its siblings.
     """
-    left, limit = view.told.left_seconds[rows], must_fit_seconds(view.snapshot)[rows]
+    left, must_fit = view.told.left_seconds[rows], view.snapshot.must_fit_seconds[rows]
+    said = view.told_alone
+    by_limit = np.isnan(said.left_seconds[rows]) & np.isnan(said.declared_seconds[rows])
     known = np.isfinite(left)
     left = np.where(known, left, np.maximum(ahead, 0.0))
-    again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
+    again = np.where(np.isfinite(must_fit), np.where(by_limit, must_fit, np.maximum(left, must_fit)), left)
     return left, again, known

@@ -23,7 +23,7 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
-from slurm_fair.reconcile.gate_lengths import gate_lengths
+from slurm_fair.reconcile.gate_lengths import gate_lengths, renewed_with
 from slurm_fair.reconcile.moved_gates import stays_open
 
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
@@ -261,7 +261,8 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     seconds = gate_lengths(snapshot, terms, now)
     well_gated = (jobs.gate_until >= now + terms.term) & (seconds >= 2 * terms.term)
     well_gated &= jobs.gated & ~jobs.pinned
-    well_gated &= jobs.unblocked
+    # An array's own limit changes nothing about the gates of its tasks, and may keep many thousands back.
+    well_gated &= jobs.unblocked | (jobs.blocked == Blocked.ARRAY_LIMIT)
     well_gated &= ~_as_submitted(jobs)
     rows: Ints = (waiting & ~well_gated).nonzero()[0]
     if not rows.size:
@@ -283,7 +284,7 @@ def _gate_due(
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
     left = jobs.gate_until - now
     missing = ~jobs.gated & ~own_begin & ~stays
-    running_out = jobs.gated & (left < seconds / 2)
+    running_out = jobs.gated & (left < renewed_with(seconds, terms))
     too_long = jobs.gated & (seconds < 2 * terms.term) & np.isfinite(left) & (left > seconds + _SLACK_SECONDS)
     begins_soon = own_begin & (left <= 2 * terms.interval)
     due: Bools = missing | running_out | too_long | begins_soon | _as_submitted(jobs)

@@ -25,7 +25,6 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.model.ids import NO_TASK
-from slurm_fair.model.must_fit import least_seconds
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.elastic import Requests, asked_gpus, elastic_sizes, requests_of
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
@@ -87,13 +86,12 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     return Snapshot(
         seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
-        _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
+        _texts(seen.queue.qos, raw["qos"]), _told(raw, len(types)),
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
         aside=aside,
         gpu_weights=weights,
         sizes=sizes,
         rigid=rigid,
-        least_times=least_seconds(key, raw["deadline"], raw["time_limit"], raw["must_fit"]),
         profiles=_profiles(jobs, seen.details.profiled, len(types)),
     )  # fmt: skip
 
@@ -123,12 +121,15 @@ def _holdings(
     return everyone[:first], everyone[first:], *held.split(first)
 
 
-def _told(deadline: Floats, gpu_types: int) -> Told | None:
-    """Users' declarations on the work: Slurm's own records hold a deadline alone, where one was given."""
+def _told(raw: NDArray[np.void], gpu_types: int) -> Told | None:
+    """Users' declarations on the work: Slurm's own records hold deadlines alone, and what must fit before them."""
+    deadline = raw["deadline"]
     if not deadline.any():
         return None
     told = Told.nothing(len(deadline), gpu_types)
-    return told.with_columns(deadline=np.where(deadline > 0, deadline, np.inf))
+    return told.with_columns(
+        deadline=np.where(deadline > 0, deadline, np.inf), must_fit_seconds=raw["must_fit"].copy()
+    )
 
 
 def _graces(raw: NDArray[np.void], key: Ints, seen: Sighting) -> dict[int, float]:

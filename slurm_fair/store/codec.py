@@ -39,6 +39,7 @@ _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
     "Told": {
         "mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8),  # nobody said
         "left_spread": lambda of: np.full(len(of["model"]), np.nan),
+        "must_fit_seconds": lambda of: np.full(len(of["model"]), np.nan),  # the whole limit was
     },
     "JobAccounts": {
         "waits": lambda of: of["active"].copy(),  # who claimed no share waited for nothing

@@ -17,6 +17,7 @@ from slurm_fair.model.columns import Ints, any_of
 from slurm_fair.policy import View
 from slurm_fair.policy.error_place import where
 from slurm_fair.policy.fading import with_fading
+from slurm_fair.policy.orders.array_limits import without_limited_tasks
 from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_share
 from slurm_fair.policy.profiling import Profiling, ended_with_turns
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
@@ -105,7 +106,7 @@ class _Folded(NamedTuple):
     """A standing whose ledger and leases have taken in a snapshot, and what that brought."""
 
     standing: Standing
-    seen: Snapshot  # without what no node can run
+    seen: Snapshot  # without what no node can run, and what an array's own limit keeps back
     shown: Snapshot  # the same with what failed before, as it was when the look began
     happened: tuple[Event, ...]  # to the ledger
     followed: tuple[Event, ...]  # to the leases
@@ -118,7 +119,7 @@ def _folded(standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collect
     standing = without_rests_of_others(standing, snapshot.jobs)
     standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
-    shown = overlaid(seen, standing)
+    seen, shown = without_limited_tasks(seen, overlaid(seen, standing), standing.leases)
     ledger, happened = rules.advance(standing.ledger, shown, rules.ledger)
     leases, followed, job_of_lease = follow(
         standing.leases, shown, rules.terms, tell_ends=Want.LEASE_EVENTS in wants

@@ -93,6 +93,28 @@ def test_the_id_of_an_array_is_answered_and_a_dead_daemon_looks_dead_at_once(new
     assert site.cli("queue").stderr == ""
 
 
+def test_tasks_that_their_arrays_limit_keeps_back_stand_in_no_line(new_site: SITE) -> None:
+    """GPUs are idle beside them."""
+    site = new_site().start()
+    array = site.sbatch(
+        "-A", "vision", "--gpus=1", "--time=30", "--array=0-5%2", "--comment=slurm_fair:v1,signal=USR2",
+        str(site.folder / "count.sh"), "1000000", "0.2", user="games",
+    )  # fmt: skip
+
+    def running() -> list[str]:
+        return [job["job"] for job in document(site, "queue")["jobs"] if job["state"] == "running"]
+
+    wait_until(lambda: len(running()) == 2, 40, "two tasks run")
+    site.ticks_pass()
+    assert running() == [f"{array}_0", f"{array}_1"]
+    last = row(site, f"{array}_5")
+    assert (last["blocked"], last["rank"]) == ("array_limit", -1)
+    assert last["reason"] == f"its array's own limit is reached by jobs {array}_0, {array}_1 (vision)"
+    said = site.cli("explain", last["job"]).stdout
+    assert "next in line" not in said
+    assert "gap" not in said
+
+
 def test_the_daemons_own_notice_is_told_as_what_it_is(new_site: SITE) -> None:
     site = new_site()
     site.config.write_text(site.config.read_text().replace("notice = false", "notice = true"))

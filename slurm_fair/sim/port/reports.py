@@ -66,7 +66,9 @@ class Reports:
         columns = {name: getattr(jobs, name) for name in _DECLARED}
         columns |= {"rate": population.rates, "spread_rate": population.spread_rates}
         columns |= {"declared_seconds": jobs.declared, **self._of_one_regime()}
-        columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
+        unknown = np.full(jobs.count, np.nan)
+        columns["left_spread"] = unknown  # they say it themselves
+        columns["must_fit_seconds"] = unknown  # all of the limit must
         self._declared = Steady({name: column[: jobs.count] for name, column in columns.items()})
         self._hidden = Steady({name: getattr(jobs, name)[: jobs.count] for name in _HIDDEN})
 

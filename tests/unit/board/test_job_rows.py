@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.board.job_rows import job_rows
 from slurm_fair.forecast import Forecast
-from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Snapshot, Standing, Verdict
+from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Snapshot, Standing, Told, Verdict
 from slurm_fair.model.ids import pack
 from slurm_fair.policy.decided import Decided
 from tests.support.accounts import Account, ledger
@@ -34,10 +34,11 @@ def _rows(
     decided: Decided | None = None,
     accounts: Mapping[str, Account] | None = None,
     terms: LeaseTerms | None = None,
+    told: Told | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The rows by job, in the order in which they stand."""
     return _rows_of(
-        snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs),
+        replace(snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs), told=told),
         held,
         rank=rank,
         starts=starts,
@@ -136,6 +137,17 @@ def test_instants_that_are_none_are_said_to_be() -> None:
     assert {row["latest_start"] for row in rows.values()} == {None}
 
 
+def test_the_latest_start_of_a_job_with_a_deadline_is_when_slurm_would_start_it_last() -> None:
+    jobs = [job(1, time_limit_seconds=1200.0), job(2, time_limit_seconds=1200.0), job(3), job(4)]
+    told = Told.nothing(4, 1).with_columns(
+        deadline=np.array([9000.0, 9000.0, 9000.0, math.inf]),
+        must_fit_seconds=np.array([math.nan, 300.0, math.nan, math.nan]),
+        declared_seconds=np.array([60.0, 60.0, 60.0, 60.0]),
+    )
+    rows = _rows(jobs, told=told)
+    assert [rows[name]["latest_start"] for name in "1234"] == [7800.0, 8700.0, 9000.0, None]
+
+
 def test_an_expected_start_is_not_behind_and_only_of_a_job_that_waits() -> None:
     starts = {pack(1): NOW - 30, pack(2): NOW + 30, pack(3): NOW + 60}
     rows = _rows(
@@ -189,7 +201,9 @@ def test_a_job_that_would_start_too_late_for_its_deadline_has_no_expected_start(
     deadlines = {"j1": (1800.0, 1.0), "j4": (1800.0, 1.0), **dict.fromkeys(("j2", "j3", "j5"), (3700.0, 1.0))}
     starts = {pack(1): NOW + 30, pack(2): NOW + 30, pack(3): NOW + 200, pack(4): NOW + 30}
     seen = with_deadlines(snapshot(time=NOW, nodes=nodes, jobs=hour), **deadlines)
-    seen = replace(seen, least_times={pack(4): 600.0, pack(99): 1.0})
+    assert seen.told is not None
+    least = np.array([math.nan, math.nan, math.nan, 600.0, math.nan])
+    seen = replace(seen, told=seen.told.with_columns(must_fit_seconds=least))
     rows = _rows_of(seen, starts=starts, not_before={pack(5): NOW + 500})
     said = {
         name: (row["latest_start"], row["expected_start"], row["not_before"]) for name, row in rows.items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,30 @@ def test_a_job_that_runs_and_may_take_any_time_is_not_urgent_either() -> None:
     assert deadlines is not None
     assert deadlines.urgent.tolist() == [False, True]
     assert deadlines.spare.tolist() == [INF, 600.0]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "left", "urgent", "missed"),
+    [
+        (HOUR, INF, False, False),
+        (900.0, INF, True, False),  # Slurm starts it, and cuts its limit
+        (300.0, INF, True, False),
+        (299.0, INF, False, True),
+        (900.0, 600.0, True, False),
+        (599.0, 600.0, False, True),
+        (200.0, 60.0, False, True),
+    ],
+)
+def test_a_job_with_a_least_time_is_late_when_that_does_not_fit(
+    ahead: float, left: float, urgent: bool, missed: bool
+) -> None:
+    """It asks for 20 minutes and takes five; what it reports of itself counts where that is more."""
+    seen = with_deadlines(cluster(job(1, gpus=8, time_limit_seconds=1200.0)), j1=(ahead, left))
+    assert seen.told is not None
+    seen = replace(seen, told=seen.told.with_columns(must_fit_seconds=np.array([300.0])))
+    deadlines = Deadlines.of(view(seen), np.array([0]), "tight")
+    assert deadlines is not None
+    assert (deadlines.urgent.tolist(), deadlines.missed.tolist()) == ([urgent], [missed])
 
 
 @pytest.mark.parametrize("name", ["nobody is told anything", "a deadline, and nobody minds"])

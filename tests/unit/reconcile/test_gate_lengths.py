@@ -57,6 +57,26 @@ def test_a_gate_holds_for_half_of_the_time_in_which_the_job_must_start(
     assert gate_lengths(shown, TERMS, NOW).tolist() == [seconds]
 
 
+@pytest.mark.parametrize(
+    ("ahead", "limit", "seconds"),
+    [(900, 1200, 300), (1500, 1200, 600), (300, 1200, 1800), (900, math.inf, 300)],
+)
+def test_of_a_job_with_a_least_time_that_much_must_fit(ahead: float, limit: float, seconds: float) -> None:
+    shown = dated(ahead, job(1, time_limit_seconds=limit))
+    assert shown.told is not None
+    shown = replace(shown, told=shown.told.with_columns(must_fit_seconds=np.array([300.0])))
+    assert gate_lengths(shown, TERMS, NOW).tolist() == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds"), [(100, 50), (80, 40), (50, 40), (40, 30), (30, 20), (29, 40), (20, 40), (5, 40)]
+)
+def test_a_gate_ends_a_look_before_the_last_start_while_two_looks_come_before_that(
+    left: float, seconds: float
+) -> None:
+    assert gate_lengths(dated(600 + left, job(1, time_limit_seconds=600.0)), TERMS, NOW).tolist() == [seconds]
+
+
 def test_without_any_deadline_all_gates_hold_for_two_terms() -> None:
     assert gate_lengths(snapshot(jobs=[job(1), job(2)]), TERMS, NOW).tolist() == [1800, 1800]
 
@@ -92,6 +112,7 @@ def test_a_gate_of_a_controller_that_looks_never_opens_by_itself_and_always_in_t
             until, acts = action.until, acts + 1
         assert until > now + TERMS.interval
         assert until <= max(now + (latest - now) / 2, now + 4 * TERMS.interval) + 1
+        assert until <= latest - TERMS.interval or latest - now < 3 * TERMS.interval
         now += TERMS.interval
     assert acts <= 2 + ahead / TERMS.term + 3 * math.log2(ahead)
 

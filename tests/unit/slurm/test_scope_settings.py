@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.model import Snapshot
-from slurm_fair.model.must_fit import latest_starts, must_fit_seconds
+from slurm_fair.model.latest_starts import latest_starts
 from tests.support.shared_site import Site
 
 
@@ -70,6 +70,17 @@ def test_a_waiting_job_with_a_deadline_and_no_limit_cannot_be_taken_back(
     assert site.look().jobs.revocable.tolist() == [revocable]
 
 
+@pytest.mark.parametrize(("least", "seconds"), [("5:00", 300.0), ("0:00", 1200.0)])
+def test_the_least_time_of_a_job_must_fit_before_its_deadline_else_its_limit(
+    least: str, seconds: float
+) -> None:
+    site = Site()
+    now = site.world.clock.now()
+    job = site.world.submit(1, "a", begin=now + 500, time_limit=1200.0, deadline=now + 900)
+    site.world.record(job).raw = {"MinTime": least}
+    assert site.look().must_fit_seconds.tolist() == [seconds]
+
+
 @pytest.mark.parametrize(("spare", "revocable"), [(5_000.0, True), (500.0, False)])
 def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float, revocable: bool) -> None:
     site = Site()
@@ -78,13 +89,11 @@ def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float,
     assert site.look().jobs.revocable.tolist() == [revocable]
 
 
-def test_the_least_time_of_a_job_with_a_deadline_is_what_must_fit() -> None:
+def test_the_latest_start_goes_by_the_least_time_of_a_job() -> None:
     site = Site()
     now = site.world.clock.now()
     for least in ("10:00", "N/A", "1:00:00"):
         job = site.world.submit(1, "a", begin=now + 500, time_limit=3_600.0, deadline=now + 5_000)
         site.world.record(job).raw = {"MinTime": least}
     seen = site.look()
-    assert (must_fit_seconds(seen) - [600.0, 3600.0, 3600.0]).tolist() == [0.0] * 3
     assert (latest_starts(seen) - seen.time).round().tolist() == [4400.0, 1400.0, 1400.0]
-    assert list(seen.least_times.values()) == [600.0]

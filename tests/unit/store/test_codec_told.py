@@ -104,3 +104,12 @@ def test_speeds_on_nodes_come_back_and_an_older_journal_has_none() -> None:
     tree = encoder.tree(speeds)
     del tree["of"]["nodes"]
     assert decode(tree, encoder.blobs.__getitem__).nodes is None
+
+
+def test_before_the_deadlines_of_an_older_journal_the_whole_limit_must_fit() -> None:
+    seen = due(BEGAN)
+    encoder = Encoder()
+    tree = encoder.tree(seen.told)
+    del tree["of"]["must_fit_seconds"]
+    told = decode(tree, encoder.blobs.__getitem__)
+    assert replace(seen, told=told).must_fit_seconds.tolist() == [np.inf, 600.0]
