@@ -59,8 +59,8 @@ KEYS = {
     "renewed together, a sixteenth of a renewed lease apart (14 s with a term of 900 s), 15 s at most; until "
     "then others may get their GPUs",
     "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits at most "
-    "before nodes are set aside for it (fair: reserve_part); term: as long as a lease, never: no nodes are set "
-    "aside",
+    "before nodes are set aside for it (fair: reserve_part), and a gang that has run a term more; term: as long "
+    "as a lease, never: no nodes are set aside",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
     "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",

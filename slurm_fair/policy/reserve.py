@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from slurm_fair.model import LeaseTerms, Plan, ReservedNodes, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
@@ -192,16 +192,14 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
 def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
     """A reservation for the first in the order that fits nowhere, if it has waited long enough.
 
-    A job of one GPU is given the next that comes free, unless that leaves it too few CPUs or too little memory.
+    Who has run has had its turn, and waits a term more. A job of one GPU is given the next that comes free, unless
+    that leaves it too few CPUs or too little memory.
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
     jobs, waits = view.snapshot.jobs, view.waiting_rows
     if not view.decided_rows.size or not waits.size:
         return None
-    after: Floats | float = view.terms.reserve_after
-    if plan.reserve_after is not None:
-        after = np.fmin(plan.reserve_after[waits], after)
-    long = view.now - jobs.submit[waits] >= after
+    long = _waited_for(plan, view, waits, view.terms.reserve_after)
     if not view.wants_more_than_gpus:
         long &= jobs.gpus[waits] > 1
     still = plan.verdict[waits] == Verdict.WAIT.code
@@ -217,6 +215,9 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     key = int(jobs.key[row])
     if any(each.key == key for each in kept):
         return None
+    ran = view.ran_seconds.item(row) > 0
+    if ran and not all_of(_waited_for(plan, view, waits[[first]], view.terms.reserve_after + view.terms.term)):
+        return None
     able = _gives_way(view, plan.memory)
     site = _soonest(view, row, kept, _Ends.of(view, able).after(plan, view, able))
     if site is None or site.due <= view.now or any(each.gpu_type == site.gpu_type for each in kept):
@@ -224,6 +225,13 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
     gpus, *more = site.amounts
     return ReservedNodes(key, view.now, site.due, names, gpus, site.gpu_type, *more)
+
+
+def _waited_for(plan: Plan, view: View, rows: Ints, seconds: float) -> Bools:
+    """True for jobs that have waited for so long, or for as long as their policy says if that is less."""
+    waited = view.now - view.snapshot.jobs.submit[rows]
+    long: Bools = waited >= (seconds if plan.reserve_after is None else np.fmin(plan.reserve_after[rows], seconds))
+    return long
 
 
 def first_in_order(plan: Plan, rows: Ints) -> int:

@@ -201,7 +201,7 @@ LEASES = (
         "--reserve-after",
         type=SECONDS_OR_NEVER,
         help="Rolling leases: how long a gang that stands first and fits nowhere waits at most until nodes are "
-        "set aside for it; the length of a lease unless given.",
+        "set aside for it, and one that has run a lease more; the length of a lease unless given.",
     ),
     click.option(
         "--renewal",

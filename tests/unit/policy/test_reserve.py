@@ -17,7 +17,7 @@ from slurm_fair.policy.never_stopped import with_never_stopped
 from slurm_fair.policy.registry import load
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.reconcile import apply_plan
-from tests.support.accounts import Account, places, reasons, verdicts, view
+from tests.support.accounts import Account, ledger, places, reasons, verdicts, view
 from tests.support.builders import JobSpec, job, lease, leases, snapshot
 from tests.support.simulated import Rounds, arrival, simulated
 
@@ -301,3 +301,30 @@ def test_the_same_gang_waits_far_longer_where_nothing_is_set_aside() -> None:
         row = int(np.flatnonzero(done.outcomes.gpus == 16)[0])
         waits.append(float(done.outcomes.waited[row]))
     assert waits[0] < 1500 < 5000 < waits[1]
+
+
+@pytest.mark.parametrize(
+    ("ran", "terms", "set_aside_now"),
+    [
+        pytest.param(0.0, 0.9, False, id="it never ran, and waits for less than a term"),
+        pytest.param(0.0, 1.1, True, id="it never ran, and waits for a term"),
+        pytest.param(5.0, 1.9, False, id="it has run, and waits for less than two terms"),
+        pytest.param(5.0, 2.1, True, id="it has run, and waits for two"),
+    ],
+)
+def test_a_gang_that_has_run_had_its_turn_and_waits_a_term_more(
+    ran: float, terms: float, set_aside_now: bool
+) -> None:
+    gang = replace(GANG, submit=NOW - terms * TERM)
+    made = shown(seen(*RUNS, gang), held(*ENDS))
+    accounts = {"9": Account(had=ran, owed=10.0, ran=ran)}
+    made = replace(made, ledger=ledger(made.snapshot, {"a": Account(10, 10), "b": Account(0, 10)}, accounts))
+    assert bool(reservations(planned(made).memory)) == set_aside_now
+
+
+def test_a_gang_that_has_run_waits_no_longer_than_its_policy_says() -> None:
+    made = shown(seen(*RUNS, replace(GANG, submit=NOW - 0.5 * TERM)), held(*ENDS))
+    ledgers = ledger(made.snapshot, {"b": Account(0, 10)}, {"9": Account(had=5.0, owed=10.0, ran=5.0)})
+    made = replace(made, ledger=ledgers)
+    plan = replace(ASTRAEA.plan(made), reserve_after=np.full(len(made.waiting), 0.4 * TERM))
+    assert reservations(with_new(plan, made, ASTRAEA).memory)
