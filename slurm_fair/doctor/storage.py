@@ -14,6 +14,7 @@ from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import SlurmFairError, StoreBusy, UnsafeStore
 from slurm_fair.host.own_python import FOLDER, our_environment
 from slurm_fair.host.state_folder import Places, last_beat
+from slurm_fair.model.counted import counted
 from slurm_fair.slurm.command import SAFE_PATH
 from slurm_fair.store import open_reader
 
@@ -132,7 +133,7 @@ def journal(facts: Facts) -> Finding:
             str(problem),
             "see docs/troubles.md, `When the journal is damaged`; `slurm-fair fail-open --stamped` frees the jobs",
         )
-    return ok(f"the journal opens, {standing.tick if standing else 0} ticks")
+    return ok(f"the journal opens, {counted(standing.tick if standing else 0, 'tick')}")
 
 
 def daemon(facts: Facts) -> Iterator[Finding]:
