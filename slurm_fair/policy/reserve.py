@@ -216,7 +216,9 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if any(each.key == key for each in kept):
         return None
     ran = view.ran_seconds.item(row) > 0
-    if ran and not all_of(_waited_for(plan, view, waits[[first]], view.terms.reserve_after + view.terms.term)):
+    if ran and not all_of(
+        _waited_for(plan, view, waits[[first]], view.terms.reserve_after + view.terms.term)
+    ):
         return None
     able = _gives_way(view, plan.memory)
     site = _soonest(view, row, kept, _Ends.of(view, able).after(plan, view, able))
@@ -230,7 +232,9 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
 def _waited_for(plan: Plan, view: View, rows: Ints, seconds: float) -> Bools:
     """True for jobs that have waited for so long, or for as long as their policy says if that is less."""
     waited = view.now - view.snapshot.jobs.submit[rows]
-    long: Bools = waited >= (seconds if plan.reserve_after is None else np.fmin(plan.reserve_after[rows], seconds))
+    long: Bools = waited >= (
+        seconds if plan.reserve_after is None else np.fmin(plan.reserve_after[rows], seconds)
+    )
     return long
 
 
