@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from slurm_fair import output
 from slurm_fair.host.state_folder import Places, last_beat, paused_since
+from slurm_fair.output import write_text
 from slurm_fair.slurm.fail_open import NOTHING_FREED, Liberated
 
 _MOST_BYTES = 2**24
@@ -52,9 +52,10 @@ class FreedMeanwhile:
     def keep(self, done: Liberated) -> None:
         """Remember what is clear now."""
         self._spell, self._done = Spell.of(self.places), done
-        said = {"spell": self._spell, "clear": sorted(done.clear), "left": done.to_look_at}
+        said = json.dumps({"spell": self._spell, "clear": sorted(done.clear), "left": done.to_look_at})
+        path = self.places.freed_meanwhile
         with suppress(OSError):
-            output.write_text(self.places.freed_meanwhile, json.dumps(said), 0o600)
+            write_text(path, said, 0o600)
 
     def _read(self) -> tuple[Spell | None, Liberated]:
         try:

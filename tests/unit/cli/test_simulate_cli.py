@@ -111,7 +111,7 @@ def test_a_setting_reaches_its_policy(tmp_path: Path) -> None:
 
 
 def test_fairness_fades_where_that_is_asked_for(tmp_path: Path) -> None:
-    rows = ("a,x,0,16,9000", "b,y,6000,16,9000", "c,x,6000,16,9000", "d,y,9000,16,9000", "e,x,9000,16,900")
+    rows = ("a,x,0,16,9000", "b,y,6000,8,9000", "c,x,6000,8,9000", "d,y,9000,8,9000", "e,x,9000,8,900")
     trace = written(tmp_path, *rows)
     ever, fades = (
         only(trace, "--policy", "astraea", "--renewal", "900", *how) for how in ((), ("--half-life", "600"))

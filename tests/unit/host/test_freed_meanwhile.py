@@ -55,7 +55,7 @@ def test_on_a_full_disk_the_process_remembers(places: Places, monkeypatch: pytes
     def full(*given: object) -> None:
         raise OSError
 
-    monkeypatch.setattr("slurm_fair.output.write_text", full)
+    monkeypatch.setattr("slurm_fair.host.freed_meanwhile.write_text", full)
     memory = FreedMeanwhile(places)
     memory.keep(DONE)
     assert memory.so_far() is DONE
