@@ -25,28 +25,11 @@ RUNS = JobState.RUNNING
 
 
 def _rows(
-    jobs: Sequence[JobSpec],
-    held: Leases | None = None,
-    *,
-    rank: Mapping[int, int] | None = None,
-    starts: Mapping[int, float] | None = None,
-    not_before: Mapping[int, float] | None = None,
-    decided: Decided | None = None,
-    accounts: Mapping[str, Account] | None = None,
-    terms: LeaseTerms | None = None,
-    told: Told | None = None,
+    jobs: Sequence[JobSpec], held: Leases | None = None, *, told: Told | None = None, **beside: Any
 ) -> dict[str, dict[str, Any]]:
-    """The rows by job, in the order in which they stand."""
-    return _rows_of(
-        replace(snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs), told=told),
-        held,
-        rank=rank,
-        starts=starts,
-        not_before=not_before,
-        decided=decided,
-        accounts=accounts,
-        terms=terms,
-    )
+    """The rows of these jobs on two nodes; what stands beside is that of `_rows_of`."""
+    seen = snapshot(time=NOW, nodes={"n1": 8, "n2": 8}, jobs=jobs)
+    return _rows_of(replace(seen, told=told), held, **beside)
 
 
 def _rows_of(
@@ -60,6 +43,7 @@ def _rows_of(
     accounts: Mapping[str, Account] | None = None,
     terms: LeaseTerms | None = None,
 ) -> dict[str, dict[str, Any]]:
+    """The rows by job, in the order in which they stand."""
     ranks = [(rank or {}).get(int(key) >> 23, -1) for key in seen.jobs.key]
     planned = plan(seen, [Verdict.LEAVE] * len(seen.jobs), ("others are owed more",), rank=np.array(ranks))
     record = tick(seen, planned, terms=terms or LeaseTerms(term=900.0))

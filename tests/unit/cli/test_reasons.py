@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.board.board import Board, draw
-from slurm_fair.cli.reasons import Reasons, _by
+from slurm_fair.cli.reasons import _by
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant
 from slurm_fair.model import Event, Plan
@@ -19,6 +19,7 @@ from slurm_fair_plugins.astraea import Astraea
 from slurm_fair_plugins.fair import Fair
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
+from tests.support.board_reasons import full, short
 from tests.support.board_scene import ENDS, NOW, recorded
 
 END = instant(ENDS)[11:]
@@ -27,18 +28,6 @@ END = instant(ENDS)[11:]
 @pytest.fixture
 def board() -> Board:
     return draw(*recorded(), policy=Astraea())
-
-
-def full(board: Board, label: str) -> list[str]:
-    row = board.find(label)
-    assert row is not None
-    return Reasons(board, NOW).full(row)
-
-
-def short(board: Board, label: str) -> str:
-    row = board.find(label)
-    assert row is not None
-    return Reasons(board, NOW).short(row)
 
 
 def test_who_is_next_in_line_hears_who_holds_the_gpus_and_until_when(board: Board) -> None:

@@ -8,27 +8,15 @@ from typing import Any
 import pytest
 
 from slurm_fair.board.board import Board, draw
-from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.table import instant
 from slurm_fair_plugins.astraea import Astraea
+from tests.support.board_reasons import full, short
 from tests.support.board_scene import NOW, recorded
 
 
 @pytest.fixture
 def board() -> Board:
     return draw(*recorded(), policy=Astraea())
-
-
-def full(board: Board, label: str) -> list[str]:
-    row = board.find(label)
-    assert row is not None
-    return Reasons(board, NOW).full(row)
-
-
-def short(board: Board, label: str) -> str:
-    row = board.find(label)
-    assert row is not None
-    return Reasons(board, NOW).short(row)
 
 
 @pytest.mark.parametrize(
