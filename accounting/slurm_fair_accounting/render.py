@@ -8,7 +8,6 @@ import io
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -38,10 +37,9 @@ def width(text: str) -> int:
     """The columns of a terminal that a text takes: letters of Chinese, Japanese and Korean take two."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.category(char) in ("Mn", "Me") else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
+    from rich.cells import cell_len  # mostly nobody needs it, and it takes its time
+
+    return cell_len(text)
 
 
 def in_columns(text: str, wide: int, right: bool) -> str:

@@ -212,8 +212,8 @@ def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | Non
     not_before: list[float | None] = []
     for key, last in zip(waiting, latest, strict=True):
         start, none_until = ahead.starts.get(key), ahead.not_before.get(key)
-        late = last < max(start or none_until or now, now)
-        starts.append(None if start is None or late else max(start, now))
-        none_until = last if late and last >= now else None if late else none_until
+        if last < max(start or none_until or now, now):
+            start, none_until = None, last if last >= now else None
+        starts.append(None if start is None else max(start, now))
         not_before.append(none_until)
     return {"expected_start": starts, "not_before": not_before}

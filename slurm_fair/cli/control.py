@@ -145,11 +145,8 @@ def _free_ourselves(site: Site, stamped: bool) -> Liberated:
             marks = journal.marks()
     except StoreError as problem:
         if not stamped:
-            cure = (
-                ""
-                if isinstance(problem, StoreBusy)
-                else "; `slurm-fair fail-open --stamped` works without it"
-            )
+            busy = isinstance(problem, StoreBusy)  # that is over by itself
+            cure = "" if busy else "; `slurm-fair fail-open --stamped` works without it"
             raise type(problem)(f"{problem}{cure}") from None
         marks = ()
     commands = commands_of(site.config, site.places)

@@ -269,17 +269,17 @@ def _make_places(fresh: list[File]) -> None:
     """Make the folders of files before anything is said of these; all of them, or none."""
     made: list[Path] = []
     for file in fresh:
+        for place in _missing(file.path.parent):
+            _refuse_dangling(place)
+    for file in fresh:
         try:
             for place in _missing(file.path.parent):
-                _refuse_dangling(place)
                 place.mkdir(mode=0o755)
                 made.append(place)
-        except (OSError, InputError) as problem:
+        except OSError as problem:
             for place in reversed(made):
                 place.rmdir()
-            raise (
-                _refusal(file.path, "written", problem) if isinstance(problem, OSError) else problem
-            ) from None
+            raise _refusal(file.path, "written", problem) from None
 
 
 def _refuse_dangling(place: Path) -> None:

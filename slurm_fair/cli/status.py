@@ -56,11 +56,8 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
     except StoreError as problem:
         hint = "; users read it when the admin sets [lease] publish_dir"
         if published is not None:
-            hint = (
-                ""
-                if os.access(site.places.journal, os.R_OK)
-                else f"; nothing is published in {published.parent}"
-            )
+            may = os.access(site.places.journal, os.R_OK)
+            hint = "" if may else f"; nothing is published in {published.parent}"
         raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")

@@ -190,7 +190,7 @@ def unreadable(runs: bool, facts: Facts) -> Iterator[Finding]:
         f"the daemon runs; {facts.account} cannot read its heartbeat, so whether it acts, and well, is not known",
         "run this as the daemon's account",
     )
-    if lock_is_listed(facts.places.deadman_lock) or _timer_is_on():
+    if somebody_watches(facts.places):
         yield ok("the dead-man watches")
 
 

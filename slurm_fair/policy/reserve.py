@@ -193,8 +193,8 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     """A reservation for the first in the order that fits nowhere, if it has waited long enough.
 
     Who has run has had its turn, and waits a term more. A job of one GPU is given the next that comes free, unless
-    that leaves it too few CPUs or too little memory.
-    It is made at the end of a lease: so it does not depend on how often somebody looks in between.
+    that leaves it too few CPUs or too little memory. It is made at the end of a lease: so it does not depend on
+    how often somebody looks in between.
     """
     jobs, waits = view.snapshot.jobs, view.waiting_rows
     if not view.decided_rows.size or not waits.size:

@@ -37,10 +37,8 @@ def open_writer(path: Path, busy_seconds: float = BUSY_SECONDS) -> Database:
             _prepare(db, path)
     except BaseException:
         conn.close()
-        if (
-            new and not path.stat().st_size
-        ):  # of a disk that is full; it would look like a copy that was cut short
-            path.unlink()
+        if new and not path.stat().st_size:
+            path.unlink()  # on a full disk: it would look like a copy that was cut short
         raise
     return db
 

@@ -101,7 +101,7 @@ def _type_weights(text: str) -> dict[str, float]:
 SECONDS = Written("S", _seconds)
 SECONDS_ABOVE_ZERO = Written("S", seconds_above_zero)
 HALF_LIFE = Written("S", _half_life)
-SECONDS_OR_NEVER = Written("S|never", lambda text: _seconds_or_never(text))
+SECONDS_OR_NEVER = Written("S|never", _seconds_or_never)
 RENEWAL: Written[float | str] = Written("S|auto|term", lambda text: _or_word(text, AUTO, A_TERM))
 INTERVAL: Written[float | str] = Written("S", lambda text: _or_word(text, AUTO))
 
